@@ -1,4 +1,7 @@
-"""Specifications of ops are read in full, and what is wrong with one is told with its place."""
+"""Specifications of ops are read in full, and what is wrong with one is reported with its place.
+
+They are registered with the host runtime as a plugin does it, and read from there.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,12 @@ import re
 
 import pytest
 
+from modular_tf.abi.data_types import by_name
+from modular_tf.errors import InvalidArgumentError
+from modular_tf.kernel.op_definition import ArgDefinition, AttrDefinition, OpDefinition
+from modular_tf.kernel.op_grammar import read_op_definition
 from tests.fixtures.op_definitions import register
+from tests.kernel.spec_writer import record
 
 INVALID_ARGUMENT = 3
 NUMBERS = (
@@ -302,3 +310,67 @@ def test_an_op_with_another_name_is_refused(name, position):
         f'op "{re.sub("[|]", chr(92) * 2 + "x7c", name)}", character {position}: '
         "expected a name in CamelCase, such as MatMul or _FusedMatMul"
     )
+
+
+def test_a_record_has_the_whole_definition():
+    text = "ConcatV2|SD|N:int>=2;T:type;Tidx:{int32,int64}=DT_INT32|values:N*T;axis:Tidx|output:T"
+    found = read_op_definition(record(text), "here")
+
+    assert found == OpDefinition(
+        name="ConcatV2",
+        inputs=(
+            ArgDefinition("values", type_attr="T", number_attr="N"),
+            ArgDefinition("axis", type_attr="Tidx"),
+        ),
+        outputs=(ArgDefinition("output", type_attr="T"),),
+        attrs=(
+            AttrDefinition("N", "int", minimum=2),
+            AttrDefinition("T", "type"),
+            AttrDefinition(
+                "Tidx",
+                "type",
+                allowed=(by_name("int32"), by_name("int64")),
+                default=by_name("int32"),
+                has_default=True,
+            ),
+        ),
+        is_stateful=True,
+        is_deprecated=True,
+    )
+    assert found.source == "here"
+
+
+@pytest.mark.parametrize(
+    ("flag", "name"),
+    [
+        ("S", "is_stateful"),
+        ("C", "is_commutative"),
+        ("A", "is_aggregate"),
+        ("U", "allows_uninitialized_input"),
+        ("D", "is_deprecated"),
+    ],
+)
+def test_each_flag_says_one_thing(flag, name):
+    assert read_op_definition(f"A\0{flag}") == OpDefinition("A", **{name: True})
+
+
+def test_bytes_of_strings_pass_as_they_are():
+    found = register(b"EveryByte", [rb"s: string = '|;\"\\\n\377'"])
+
+    assert found.line == r'EveryByte||s:string="\x7c\x3b\"\\\x0a\xff"||'
+
+
+def test_definitions_with_what_is_no_number_can_be_equal():
+    first, second = (read_op_definition(record("A||a:float=nan||")) for _ in range(2))
+
+    assert first == second
+
+
+@pytest.mark.parametrize("text", ["0.1", "0.10000000149011612", "0.100000001", "1e-1"])
+def test_spellings_of_one_32_bit_number_are_equal(text):
+    assert read_op_definition(record(f"A||a:float={text}||")).attrs[0].default == 0.1
+
+
+def test_names_that_are_one_parameter_in_python_are_refused():
+    with pytest.raises(InvalidArgumentError, match="found in and in_"):
+        read_op_definition(record("A||in_:int|in:float|"))
