@@ -24,7 +24,6 @@ HOST_SOURCES = (
     "stream_guard",
     "worker_call",
     "worker_channels",
-    "worker_connection",
     "worker_options",
     "worker_proxies",
 )

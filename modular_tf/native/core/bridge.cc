@@ -24,6 +24,7 @@
 #include "modular_tf/filesystem.h"
 #include "error.h"
 #include "filesystem_state.h"
+#include "utf8.h"
 
 namespace mtf::bridge {
 namespace {
@@ -57,25 +58,6 @@ struct Answer : mtf_bridge_answer {
 // Sets a status of TensorFlow, which is no TF_Status of this package.
 void set_status(TF_Status* status, int code, const char* message) {
   tensorflow_set_status(status, code, message);
-}
-
-// The length of the UTF-8 character that begins there; 0 where none does.
-size_t character_length(const std::string& text, size_t at) {
-  const auto first = static_cast<unsigned char>(text[at]);
-  const size_t length = first < 0x80                     ? 1
-                        : first >= 0xc2 && first < 0xe0  ? 2
-                        : first >= 0xe0 && first < 0xf0  ? 3
-                        : first >= 0xf0 && first <= 0xf4 ? 4
-                                                         : 0;
-  if (text.size() - at < length) return 0;
-  for (size_t more = 1; more < length; ++more) {
-    if ((static_cast<unsigned char>(text[at + more]) & 0xc0) != 0x80) return 0;
-  }
-  // What the second byte cannot be: longer than needed, half of a surrogate pair, beyond the last.
-  const auto second = length > 2 ? static_cast<unsigned char>(text[at + 1]) : 0;
-  const bool is_wrong = (first == 0xe0 && second < 0xa0) || (first == 0xed && second >= 0xa0) ||
-                        (first == 0xf0 && second < 0x90) || (first == 0xf4 && second >= 0x90);
-  return is_wrong ? 0 : length;
 }
 
 // A plugin's message as TensorFlow can give it to Python: bytes that are not UTF-8 become \xNN.
@@ -145,7 +127,7 @@ bool ask(TF_Status* status, Answer& answer, Upcall&& upcall) {
 
 // Runs a slot; what the C++ library throws becomes a status.
 template <class Slot>
-void guarded(TF_Status* status, Slot&& slot) {
+void catch_exceptions(TF_Status* status, Slot&& slot) {
   try {
     slot();
   } catch (const std::exception& error) {
@@ -299,7 +281,7 @@ void cleanup_reader(TF_RandomAccessFile* file) { delete static_cast<Reader*>(fil
 int64_t read(const TF_RandomAccessFile* file, uint64_t offset, size_t size, char* buffer,
              TF_Status* status) {
   int64_t count = -1;
-  guarded(status, [&] {
+  catch_exceptions(status, [&] {
     count = static_cast<Reader*>(file->plugin_file)->read(offset, size, buffer, status);
   });
   return count;
@@ -307,7 +289,7 @@ int64_t read(const TF_RandomAccessFile* file, uint64_t offset, size_t size, char
 
 void open_reader(const TF_Filesystem*, const char* path, TF_RandomAccessFile* file,
                  TF_Status* status) {
-  guarded(status, [&] {
+  catch_exceptions(status, [&] {
     Answer answer;
     auto reader = std::make_unique<Reader>();  // first: what is opened must have an owner
     if (ask(status, answer,
@@ -489,30 +471,30 @@ Writer* writer_of(const TF_WritableFile* file) { return static_cast<Writer*>(fil
 void cleanup_writer(TF_WritableFile* file) { delete writer_of(file); }
 
 void append(const TF_WritableFile* file, const char* data, size_t size, TF_Status* status) {
-  guarded(status, [&] { writer_of(file)->append(data, size, status); });
+  catch_exceptions(status, [&] { writer_of(file)->append(data, size, status); });
 }
 
 int64_t tell(const TF_WritableFile* file, TF_Status* status) {
   int64_t position = -1;
-  guarded(status, [&] { position = writer_of(file)->tell(status); });
+  catch_exceptions(status, [&] { position = writer_of(file)->tell(status); });
   return position;
 }
 
 void flush(const TF_WritableFile* file, TF_Status* status) {
-  guarded(status, [&] { writer_of(file)->flush("flush", status); });
+  catch_exceptions(status, [&] { writer_of(file)->flush("flush", status); });
 }
 
 void sync(const TF_WritableFile* file, TF_Status* status) {
-  guarded(status, [&] { writer_of(file)->flush("sync", status); });
+  catch_exceptions(status, [&] { writer_of(file)->flush("sync", status); });
 }
 
 void close(const TF_WritableFile* file, TF_Status* status) {
-  guarded(status, [&] { writer_of(file)->close(status); });
+  catch_exceptions(status, [&] { writer_of(file)->close(status); });
 }
 
 void open_for_writing(const char* operation, const char* path, TF_WritableFile* file,
                       TF_Status* status) {
-  guarded(status, [&] {
+  catch_exceptions(status, [&] {
     Answer answer;
     auto writer = std::make_unique<Writer>();  // first: what is opened must have an owner
     if (ask(status, answer, [&] { mtf_upcall_path(operation, path, nullptr, &answer); })) {
@@ -588,7 +570,7 @@ void cleanup_region(TF_ReadOnlyMemoryRegion* region) {
 
 void open_region(const TF_Filesystem*, const char* path, TF_ReadOnlyMemoryRegion* region,
                  TF_Status* status) {
-  guarded(status, [&] {
+  catch_exceptions(status, [&] {
     Answer answer;
     auto opened = std::make_unique<Region>();
     if (ask(status, answer, [&] {
@@ -602,32 +584,32 @@ void open_region(const TF_Filesystem*, const char* path, TF_ReadOnlyMemoryRegion
 
 // -- the tables -------------------------------------------------------------------------------------------
 
-// The functions of slots whose rows say kOwn.
+// The functions of slots whose rows say kBridge.
 template <Slot slot>
-constexpr void* kOwnFunction = nullptr;  // is none
+constexpr void* kBridgeFunction = nullptr;  // is none
 template <>
-constexpr auto kOwnFunction<Slot::new_random_access_file> = open_reader;
+constexpr auto kBridgeFunction<Slot::new_random_access_file> = open_reader;
 template <>
-constexpr auto kOwnFunction<Slot::new_writable_file> = open_writer;
+constexpr auto kBridgeFunction<Slot::new_writable_file> = open_writer;
 template <>
-constexpr auto kOwnFunction<Slot::new_appendable_file> = open_appender;
+constexpr auto kBridgeFunction<Slot::new_appendable_file> = open_appender;
 template <>
-constexpr auto kOwnFunction<Slot::new_read_only_memory_region_from_file> = open_region;
+constexpr auto kBridgeFunction<Slot::new_read_only_memory_region_from_file> = open_region;
 // The whole URI: TensorFlow's own rule would drop the scheme, by which Python finds the filesystem.
 template <>
-constexpr auto kOwnFunction<Slot::translate_name> = +[](const TF_Filesystem*, const char* uri) {
+constexpr auto kBridgeFunction<Slot::translate_name> = +[](const TF_Filesystem*, const char* uri) {
   return strdup(uri);
 };
 // TensorFlow names no scheme here.
 template <>
-constexpr auto kOwnFunction<Slot::flush_caches> = +[](const TF_Filesystem*) {};
+constexpr auto kBridgeFunction<Slot::flush_caches> = +[](const TF_Filesystem*) {};
 
 TF_FilesystemOps filesystem_table() {
   TF_FilesystemOps table = {};
   table.init = [](TF_Filesystem*, TF_Status* status) { set_status(status, TF_OK, ""); };
   table.cleanup = [](TF_Filesystem*) {};
 #define MTF_FUNCTION_kAsked(slot) slot_function<PythonCall, Slot::slot>()
-#define MTF_FUNCTION_kOwn(slot) kOwnFunction<Slot::slot>
+#define MTF_FUNCTION_kBridge(slot) kBridgeFunction<Slot::slot>
 #define MTF_FUNCTION_kNone(slot) nullptr
 #define MTF_SLOT(slot, texts, missing, worker, tensorflow) table.slot = MTF_FUNCTION_##tensorflow(slot);
 #include "filesystem_slots.def"

@@ -322,7 +322,7 @@ class PluginCall {
 };
 
 // The host's result where the plugin has no such slot.
-Error own_result(Slot slot, const mtf_filesystem& filesystem, SlotValues& values) {
+Error default_result(Slot slot, const mtf_filesystem& filesystem, SlotValues& values) {
   if (slot == Slot::translate_name) {
     TranslatedPath translated;
     if (Error error = translated.translate_here(filesystem, values.texts[0])) return error;
@@ -347,7 +347,7 @@ Error call(mtf_filesystem* filesystem, SlotValues& values) {
   FilesystemUse use(filesystem);
   if (!use) return closed_filesystem_error();
   if (function == nullptr) {
-    return info.missing == Missing::kOwn ? own_result(slot, *filesystem, values) : nullptr;
+    return info.missing == Missing::kHostDefault ? default_result(slot, *filesystem, values) : nullptr;
   }
   PluginCall<slot> made(*filesystem, values);
   if (Error error = made.prepare()) return error;
@@ -364,7 +364,7 @@ Error call_slot(Slot slot, mtf_filesystem* filesystem, SlotValues& values) {
 #define MTF_CASE_kCalled(name) \
   case Slot::name:             \
     return call<Slot::name>(filesystem, values);
-#define MTF_CASE_kOwn(name)
+#define MTF_CASE_kFile(name)
 #define MTF_CASE_kNone(name)
 #define MTF_SLOT(slot, texts, missing, worker, tensorflow) MTF_CASE_##worker(slot)
 #include "filesystem_slots.def"

@@ -18,7 +18,7 @@ enum class Slot : uint32_t {
 };
 
 enum class Texts { kPaths, kPathsAsGiven, kNoPaths };
-enum class Missing { kUnimplemented, kOk, kOwn };
+enum class Missing { kUnimplemented, kOk, kHostDefault };
 
 template <class Argument, class... Arguments>
 constexpr int count_of = (0 + ... + (std::is_same_v<Argument, Arguments> ? 1 : 0));

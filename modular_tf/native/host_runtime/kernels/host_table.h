@@ -38,7 +38,7 @@ typedef struct mtf_kernel_host {
   const char* (*constraint_at)(const mtf_kernel_definition* kernel, int32_t index, int32_t* type);
   const char* (*host_arg_at)(const mtf_kernel_definition* kernel, int32_t index);
   int32_t (*count_op_definitions)(void);
-  const char* (*op_definition_line)(int32_t index);
+  const char* (*op_definition_record)(int32_t index, size_t* size);
   void* (*make_absent_function)(const char* name, const char* library);
   int64_t (*count_handles)(int32_t kind);
 

@@ -206,7 +206,7 @@ const mtf_kernel_host mtf_kernel_host_table = {
     constraint_at,
     host_arg_at,
     mtf_op_definition_count,
-    mtf_op_definition_line,
+    mtf_op_definition_record,
     mtf_make_absent_function,
     count_handles_of,
     new_node,

@@ -49,26 +49,11 @@ constexpr DataTypeFacts kTypes[] = {
     {TF_FLOAT4_E2M1FN, "float4_e2m1fn", 1},
 };
 
-std::string_view usual_name(std::string_view name) {
-  if (name == "float32") return "float";
-  if (name == "float64") return "double";
-  if (name == "float16") return "half";
-  return name;
-}
-
 }  // namespace
 
 const DataTypeFacts* find_data_type(int32_t number) noexcept {
   constexpr int32_t kCount = sizeof kTypes / sizeof kTypes[0];
   return number >= 1 && number <= kCount ? &kTypes[number - 1] : nullptr;
-}
-
-const DataTypeFacts* find_data_type(std::string_view name) noexcept {
-  const std::string_view wanted = usual_name(name);
-  for (const DataTypeFacts& type : kTypes) {
-    if (type.name == wanted) return &type;
-  }
-  return nullptr;
 }
 
 size_t element_size(int32_t type) noexcept {

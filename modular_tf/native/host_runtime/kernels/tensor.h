@@ -24,8 +24,6 @@ struct DataTypeFacts {
 
 // NULL for numbers that no type has, and for reference types.
 const DataTypeFacts* find_data_type(int32_t number) noexcept;
-// By its lower-case name, such as "float"; "float32", "float64" and "float16" are understood too.
-const DataTypeFacts* find_data_type(std::string_view name) noexcept;
 
 constexpr int32_t kFirstReference = 100;
 
