@@ -589,7 +589,7 @@ class DeviceArray(Tensor):
     compares objects, so arrays are keys of dicts, and `in` looks for no value: that is refused.
     """
 
-    # Kernels' outputs are made in C (native/kernel_calls), without a memory until one is needed.
+    # Kernels' outputs are made in C (native/dlpack), without a memory until one is needed.
     __slots__ = ("__weakref__", "_device", "_executor", "_is_viewed", "_kept_memory")
     __array_priority__ = 1000  # operators of numpy leave the work to those of this class
     _is_viewed: bool

@@ -318,6 +318,7 @@ class Copying(_TreeWork):
         staying: Of a mirror, the keys of the target that have no path, by directory.
         behind_links: Links of the target to directories that have what the source lacks.
         is_source_empty: Whether the root has no entries.
+        begun: Of a move, the paths of the files whose copies have begun.
     """
 
     is_move: bool = False
@@ -328,6 +329,7 @@ class Copying(_TreeWork):
     staying: list[tuple[str, list[str]]] = field(default_factory=list)
     behind_links: list[Location] = field(default_factory=list)
     is_source_empty: bool = False
+    begun: set[str] = field(default_factory=set)
 
     def step(self, item: Item) -> None:
         if not item.path:
@@ -378,6 +380,8 @@ class Copying(_TreeWork):
         if self.dry_run:
             self.job.totals.end()
         else:
+            if self.is_move:
+                self.begun.add(item.path)
             with self.job.copying(item.target) as watch:
                 if self.moves_files:
                     move_file(item.source, item.target, watch)
@@ -840,12 +844,12 @@ def move_by_copy(
     item: Item,
     *,
     dry_run: bool = False,
-    undo: Callable[[], object] = lambda: None,
+    undo: Callable[[set[str]], object] = lambda _: None,
 ) -> bool:
     """Copy a tree, then remove what was copied of the source if all of it has arrived.
 
     What came to the source meanwhile stays, and what has changed since it was copied. `undo` is
-    called if not all has arrived. Return whether all of it was moved.
+    called with `Copying.begun` if not all has arrived. Return whether all of it was moved.
     """
     before, files = len(job.failures), job.totals.files
     copied: dict[str, FileStatistics | None] = {}  # of directories None
@@ -856,13 +860,14 @@ def move_by_copy(
         while path := path.rpartition("/")[0]:
             copied[path] = None
 
+    copying = Copying(job, add, dry_run=dry_run, is_move=True)
     try:
-        Copying(job, add, dry_run=dry_run, is_move=True).run([item])
+        copying.run([item])
     except BaseException:
-        undo()
+        undo(copying.begun)
         raise
     if len(job.failures) > before:
-        undo()
+        undo(copying.begun)
         job.totals.files = files  # none of it was moved
         message = "not all of it could be copied, so it stays where it is"
         job.fail(item.uri, FailedPreconditionError(message, path=item.uri))

@@ -10,11 +10,7 @@ import modular_tf
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-SIGNAL_STACKS = "libmodular_tf_signal_stacks.so"
-"""Lets threads report a crash after their stack has run out (`signal_stacks/signal_stacks.c`)."""
-FORK_HANDLERS = "libmodular_tf_fork_handlers.so"
-"""Counts what is to be called at each fork (`fork_handlers/fork_handlers.c`)."""
-
+_WATCHED = "libmodular_tf_watched.so"  # see watched/watched.c
 _PRELOAD = "LD_PRELOAD"
 _SEPARATORS = " :"  # of LD_PRELOAD, which knows no way to quote them
 _OURS = "libmodular_tf_"
@@ -41,12 +37,12 @@ def library_path(library: str, folder: str = "native") -> str | None:
     return next((path for path in paths if os.path.isfile(path)), None)
 
 
-def preload(environment: Mapping[str, str], library: str) -> dict[str, str]:
-    """Return an environment whose processes have a library of `native` too, if there is one.
+def preload(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment whose processes report crashes of all threads, and count fork handlers.
 
     A library that is preloaded already stays so, in front.
     """
-    path = library_path(library)
+    path = library_path(_WATCHED)
     return with_preloaded(environment, (*preloaded(environment), *([path] if path else ())))
 
 

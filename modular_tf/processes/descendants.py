@@ -19,7 +19,7 @@ from modular_tf.native.c_library import prctl
 
 _PR_SET_CHILD_SUBREAPER = 36
 _KILL_TIMEOUT_S = 5.0  # one may hang in a driver
-_LOOK_EVERY_S = 0.0005
+_POLL_EVERY_S = 0.0005
 
 
 def stat_of(process: int | str) -> list[bytes]:
@@ -116,7 +116,7 @@ def end_all(leader: int = 0) -> Ended:
                     ended = Ended(status, found[2].ru_maxrss << 10)
         except ChildProcessError:
             break
-        time.sleep(_LOOK_EVERY_S)
+        time.sleep(_POLL_EVERY_S)
     return ended
 
 
@@ -126,7 +126,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 _RESIDENT, _SHARED, _DATA = 1, 2, 5  # fields of statm, in pages
 _THREADS = 17  # of `stat_of`
 _STACK_WITHOUT_LIMIT = 2 << 20  # what glibc gives a thread then
-_SIGNAL_STACK = 64 << 10  # as native/signal_stacks has it
+_SIGNAL_STACK = 64 << 10  # as native/watched has it
 
 
 _Bytes = Annotated[int, between(-(1 << 62), 1 << 62)]

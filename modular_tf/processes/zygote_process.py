@@ -10,7 +10,7 @@ import signal
 import socket
 import time
 from contextlib import suppress
-from functools import partial, reduce
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from modular_tf.concurrency.live_objects import LiveObjects
@@ -30,7 +30,7 @@ _MOST_SAID = 4096
 _START_TIMEOUT_S = 120.0
 _END_TIMEOUT_S = 10.0
 _KILL_TIMEOUT_S = 5.0
-_LOOK_EVERY_S = 0.0005
+_POLL_EVERY_S = 0.0005
 _AT_ONCE = 1 << 16
 _LONGEST_ENTRY = 8 << 20  # more than what is in bounds takes in JSON
 Work = TypeVar("Work")
@@ -132,7 +132,7 @@ class ZygoteProcess:
             if now > deadline:
                 # Nobody has waited for it, so the number is still its own.
                 os.kill(self._process.pid, signal.SIGKILL)
-            time.sleep(_LOOK_EVERY_S)
+            time.sleep(_POLL_EVERY_S)
 
 
 class Zygotes:
@@ -193,19 +193,16 @@ class Zygotes:
             zygote.forget()
 
 
-def isolated_zygotes(module: str, preloaded: Sequence[str], **job: Any) -> Zygotes:
+def isolated_zygotes(module: str, **job: Any) -> Zygotes:
     """Return zygotes without the user's settings, which call `serve` of a module with a job.
 
-    Their environment has what plugins may see, and preloads libraries of the package.
+    Their environment has what plugins may see, and preloads the package's library for them.
     """
 
     def command(python: str, own: dict[str, Any]) -> list[str]:
         return isolated_command(python, module, {**own, **job})
 
-    def environment() -> dict[str, str]:
-        return reduce(preload, preloaded, child_environment(os.environ))
-
-    return Zygotes(command, environment)
+    return Zygotes(command, lambda: preload(child_environment(os.environ)))
 
 
 def _close_in_child() -> None:

@@ -413,6 +413,24 @@ def test_a_rename_of_a_directory_that_fails_leaves_it_as_it_was(monkeypatch):
     assert not bridge.path_exists("zz://b")
 
 
+def test_an_interrupted_rename_leaves_what_others_have_put_where_it_had_not_begun(monkeypatch):
+    memory = MemoryFileSystem(global_store=False, skip_instance_cache=True)
+    bridge, copy = FsspecOps(memory), memory.cp_file
+    files = make_tree(bridge, "zz://a")
+
+    def interrupted(source, target, **options):
+        copy(source, target, **options)
+        if source.endswith("/f"):
+            memory.pipe_file("/b/sub/g", b"of another")
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(memory, "cp_file", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        bridge.rename_file("zz://a", "zz://b")
+    assert found_in(bridge, "zz://a") == files
+    assert found_in(bridge, "zz://b") == {"sub/g": b"of another"}
+
+
 def test_a_file_that_comes_into_a_directory_while_it_is_renamed_stays(monkeypatch):
     memory = MemoryFileSystem(global_store=False, skip_instance_cache=True)
     bridge, remove = FsspecOps(memory), memory.rm_file

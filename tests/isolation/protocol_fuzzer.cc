@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -24,11 +23,11 @@
 
 #include "fd_message.h"
 #include "filesystem.h"
-#include "filesystem_settings.h"
 #include "filesystem_state.h"
 #include "fuzzed_options.h"
 #include "fuzzer_dice.h"
 #include "worker.h"
+#include "worker_area.h"
 #include "worker_upcalls.h"
 #include "worker_wire.h"
 
@@ -145,44 +144,27 @@ void send_message(Dice& dice, int socket, Message& message) {
   ++sent;
 }
 
-struct Area {
-  char* bytes = nullptr;
-  size_t size = 0;
-  ~Area() { clear(); }
-  void clear() {
-    if (bytes != nullptr) munmap(bytes, size);
-    bytes = nullptr;
-    size = 0;
-  }
-  void map(int file) {
-    struct stat found;
-    clear();
-    if (fcntl(file, F_GET_SEALS) < 0) return;  // of another request, which was answered too early
-    check(fstat(file, &found) == 0, "the host sent no file");
-    check(ftruncate(file, 1) != 0, "the worker can cut off the shared memory");
-    void* made = mmap(nullptr, static_cast<size_t>(found.st_size), PROT_READ | PROT_WRITE, MAP_SHARED,
-                      file, 0);
-    check(made != MAP_FAILED, "the shared memory cannot be mapped");
-    bytes = static_cast<char*>(made);
-    size = static_cast<size_t>(found.st_size);
-  }
-};
+void map_area(mtf::Area& area, int file) {
+  if (fcntl(file, F_GET_SEALS) < 0) return;  // of another request, which was answered too early
+  check(ftruncate(file, 1) != 0, "the worker can cut off the shared memory");
+  check(area.map(file), "the shared memory cannot be mapped");
+}
 
 // Takes a request; false at the end of the channel.
-bool take_request(int socket, Request& request, Area& area) {
+bool take_request(int socket, Request& request, mtf::Area& area) {
   static thread_local char body[kInline];
   int files[mtf::kMostFiles];
   const ssize_t got = mtf::receive_message(socket, {&request, sizeof request, body, sizeof body}, files, 2);
   if (got <= 0) return false;
   check(got >= static_cast<ssize_t>(sizeof request), "the host sent half a request");
-  if ((request.files & kNewArea) != 0) area.map(files[0]);
+  if ((request.files & kNewArea) != 0) map_area(area, files[0]);
   for (int& file : files) mtf::close_file(file);
   return request.operation != kForget;
 }
 
 void serve_channel(int socket) {
   Dice dice(++seeds);
-  Area area;
+  mtf::Area area;
   Request request;
   const auto message = std::make_unique<Message>();
   while (take_request(socket, request, area)) {
@@ -191,13 +173,16 @@ void serve_channel(int socket) {
       usleep(300000);
       continue;
     }
-    if (area.bytes != nullptr) std::memset(area.bytes, static_cast<int>(dice() % 256), 4096);
+    if (area.size() > 0) {  // its first word too
+      char* const start = area.bytes() - (one_in(dice, 4) ? mtf::Area::kStart : 0);
+      std::memset(start, static_cast<int>(dice() % 256), 4096);
+    }
     const int count = one_in(dice, 30) ? 2 + static_cast<int>(dice() % 3) : 1;
     for (int i = 0; i < count; ++i) {
-      make_reply(dice, request, area.size, *message);
+      make_reply(dice, request, area.size(), *message);
       send_message(dice, socket, *message);
     }
-    if (area.bytes != nullptr && one_in(dice, 4)) std::memset(area.bytes, 'y', area.size);
+    if (area.size() > 0 && one_in(dice, 4)) std::memset(area.bytes(), 'y', area.size());
   }
   close(socket);
 }
@@ -404,7 +389,7 @@ int main(int count, char** arguments) {
   for (int i = 0; i < kThreads; ++i) users.emplace_back(use, fs, ++seeds);
   for (std::thread& user : users) user.join();
   mtf_worker_state state;
-  mtf_worker_look(worker, &state);
+  mtf_worker_get_state(worker, &state);
   check(state.in_flight == 0, "calls are under way that have ended");
   mtf_worker_close(worker);
   note(mtf_filesystem_close(fs, 1));

@@ -16,10 +16,45 @@ from modular_tf.filesystem.configuration import Option
 from modular_tf.isolation.worker import Worker
 from modular_tf.service.configuration import Config
 from modular_tf.service.service import PluginService
+from tests.fixtures.compiler import compile_object, link_library
 from tests.isolation.hostile_plugin import hostile_plugin
 
 if TYPE_CHECKING:
+    from tests.fixtures.children import PythonRunner
     from tests.fixtures.compiled import FilesystemPluginBuilder
+
+_KILLED_BEFORE_IT_HAS_READ_A_REQUEST = """
+    import ctypes
+    import os
+    import signal
+    import sys
+    import threading
+    import time
+    import modular_tf as mtf
+
+    early = ctypes.c_int.in_dll(ctypes.CDLL(sys.argv[1]), "errors_kept_back")
+    with mtf.PluginService(isolation="process") as service:
+        service.load()
+        ram = service.filesystem("ram")
+        ram.path_exists("ram://")
+
+        def state():
+            return next(found for found in service.workers() if found.plugin == "ram_filesystem")
+
+        while early.value == 0:  # the process may end by itself, stopped, before it is killed
+            before = state()
+            os.kill(before.pid, signal.SIGSTOP)
+
+            def kill():
+                while not state().in_flight:
+                    time.sleep(0.01)
+                os.kill(before.pid, signal.SIGKILL)
+
+            killer = threading.Thread(target=kill)
+            killer.start()
+            print(ram.path_exists("ram://"), state().pid != before.pid)
+            killer.join()
+"""
 
 
 def _service_with(library: Path, call_timeout_s: float | None = None) -> PluginService:
@@ -107,3 +142,14 @@ def test_an_interrupt_while_the_end_of_a_late_close_is_told_is_raised_by_it(
         with pytest.raises(KeyboardInterrupt):
             reader.close()
         assert hostile.get_children("hostile://h/") == []
+
+
+def test_a_request_that_was_not_read_is_made_again_where_the_end_comes_before_its_error(
+    run_python: PythonRunner,
+) -> None:
+    source = Path(__file__).with_name("early_end.c")
+    library = link_library("libearly_end.so", [compile_object(source)], ["-ldl"])
+    child = run_python(
+        _KILLED_BEFORE_IT_HAS_READ_A_REQUEST, library, env={"LD_PRELOAD": str(library)}
+    )
+    assert set(child.stdout.splitlines()) == {"True True"}

@@ -1,9 +1,13 @@
 // The native core under threads, for ThreadSanitizer (scripts/sanitize --threads): threads use
-// executors, arenas, streams, events, callbacks, host memory and filesystems while others close
-// them, as Python's threads do without its lock.
+// executors, arenas, streams, events, callbacks, host memory, filesystems and workers while others
+// close them, as Python's threads do without its lock. Both sides of a worker are in this process.
 //
 // Usage: core_under_threads ROUNDS     exit status 1 when something is left or wrong
 //        core_under_threads misuse     breaks a promise of the core's header: a race to be found
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -19,11 +23,11 @@
 #include "call_counts.h"
 #include "call_trace.h"
 #include "executor.h"
-#include "executor_arena.h"
 #include "filesystem.h"
-#include "host_callbacks.h"
 #include "modular_tf/filesystem.h"
 #include "threaded_device.h"
+#include "worker.h"
+#include "worker_upcalls.h"
 
 namespace {
 
@@ -347,6 +351,92 @@ void try_filesystems(Dice& dice) {
   check(alive == 0, "objects of a filesystem are left");
 }
 
+// -- workers --------------------------------------------------------------------------------------
+
+mtf_filesystem* served = nullptr;  // for good: threads of servers use it after the host has left
+
+void start_worker(TF_Filesystem* filesystem, TF_Status*) {
+  filesystem->plugin_filesystem = new int(7);
+}
+void find_nothing(const TF_Filesystem*, const char*, TF_Status*) {}
+void open_there(const TF_Filesystem*, const char*, TF_RandomAccessFile*, TF_Status*) {}
+int64_t read_there(const TF_RandomAccessFile*, uint64_t, size_t size, char* buffer, TF_Status*) {
+  std::memset(buffer, 7, size);
+  return static_cast<int64_t>(size);
+}
+void open_writer_there(const TF_Filesystem*, const char*, TF_WritableFile*, TF_Status*) {}
+void append_there(const TF_WritableFile*, const char* data, size_t size, TF_Status*) {
+  check(std::all_of(data, data + size, [](char byte) { return byte == 5; }), "other bytes were written");
+}
+
+FilesystemTables tables_of_worker() {
+  FilesystemTables tables = {};
+  tables.filesystem.init = start_worker;
+  tables.filesystem.cleanup = [](TF_Filesystem*) {};
+  tables.filesystem.path_exists = find_nothing;
+  tables.filesystem.new_random_access_file = open_there;
+  tables.filesystem.new_writable_file = open_writer_there;
+  tables.reader.cleanup = [](TF_RandomAccessFile*) {};
+  tables.reader.read = read_there;
+  tables.writer.cleanup = [](TF_WritableFile*) {};
+  tables.writer.append = append_there;
+  tables.writer.close = [](const TF_WritableFile*, TF_Status*) {};
+  tables.plugin_allocate = std::malloc;
+  tables.plugin_free = std::free;
+  return tables;
+}
+
+// Short and long requests and replies.
+void use_worker(mtf_filesystem* filesystem, Dice& dice) {
+  const std::string path = "x://h/" + std::string(dice() % 2 == 0 ? 10 : 100'000, 'p');
+  ignore(mtf_path_exists(filesystem, path.c_str()));
+  mtf_reader* reader = nullptr;
+  ignore(mtf_reader_open(filesystem, "x://h/p", &reader));
+  if (reader != nullptr) {
+    std::vector<char> bytes(dice() % 2 == 0 ? 64 : 3 << 20);
+    int64_t count = 0;
+    ignore(mtf_reader_read(reader, 0, bytes.data(), bytes.size(), &count));
+    const auto end = bytes.begin() + std::max(int64_t{0}, count);
+    check(std::all_of(bytes.begin(), end, [](char byte) { return byte == 7; }), "other bytes were read");
+    mtf_reader_release(reader);
+  }
+  mtf_writer* writer = nullptr;
+  ignore(mtf_writer_open(filesystem, "x://h/p", 0, &writer));
+  if (writer != nullptr) {
+    const std::vector<char> bytes(dice() % 2 == 0 ? 64 : 3 << 20, 5);
+    ignore(mtf_writer_append(writer, bytes.data(), bytes.size(), 0));
+    ignore(mtf_writer_close(writer));
+    mtf_writer_release(writer);
+  }
+}
+
+void try_workers(Dice& dice) {
+  static const FilesystemTables tables = tables_of_worker();
+  static const mtf_plugin* const plugin = mtf_plugin_new("worker", "libworker.so", "");
+  static FilesystemTables remote;
+  if (served == nullptr) {
+    ignore(mtf_filesystem_new(&tables, plugin, &served));
+    mtf_worker_tables(&tables, &remote);
+  }
+  mtf_worker* worker = mtf_worker_new(1, plugin, 0);
+  mtf_filesystem* filesystem = nullptr;
+  const auto stats_on_open = static_cast<int>(dice() % 2);
+  ignore(mtf_filesystem_new_in_worker(&remote, plugin, worker, 0, stats_on_open, &filesystem));
+  mtf_worker_state state;
+  const auto end = [&] {
+    mtf_worker_get_state(worker, &state);
+    mtf_worker_rest(worker, state.calls);
+    if (dice() % 2 == 0) mtf_worker_stop(worker, 5'000);
+    mtf_worker_close(worker);
+  };
+  race(4, [&](Dice& own) { use_worker(filesystem, own); }, dice, end);
+  mtf_worker_get_state(worker, &state);
+  check(state.in_flight == 0, "calls of a worker are left");
+  ignore(mtf_filesystem_close(filesystem, 1));
+  mtf_filesystem_release(filesystem);
+  mtf_worker_release(worker);
+}
+
 // -- a race to be found ---------------------------------------------------------------------------
 
 // The header allows mtf_executor_set_allocator "before all other use" only.
@@ -370,6 +460,20 @@ void misuse() {
 
 }  // namespace
 
+extern "C" int mtf_upcall_worker_start(int64_t, int64_t, char*, size_t) {
+  int ends[2];
+  check(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0, "there are no descriptors");
+  std::thread([control = ends[1]] {
+    ignore(mtf_worker_serve(control, &served, 1));
+    ::close(control);
+  }).detach();
+  return ends[0];
+}
+
+extern "C" void mtf_upcall_worker_ended(int64_t, int64_t, int, char*, size_t) {}
+
+extern "C" int mtf_upcall_worker_signals(void) { return 0; }
+
 int main(int count, char** arguments) {
   check(count == 2, "expected a number of rounds, or misuse");
   if (std::string(arguments[1]) == "misuse") {
@@ -383,6 +487,7 @@ int main(int count, char** arguments) {
     try_arenas(dice);
     try_callbacks(dice);
     try_filesystems(dice);
+    try_workers(dice);
   }
   std::printf("core_under_threads: %d rounds\n", rounds);
   return rounds > 0 ? 0 : 1;

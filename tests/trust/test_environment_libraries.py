@@ -232,10 +232,10 @@ def test_a_shortage_hides_nothing_and_refuses_nothing(tool, plugin, run_python):
 
 
 def test_libraries_of_the_system_and_of_the_package_need_no_lock(load, locked, run_python):
-    from modular_tf.native.preloading import SIGNAL_STACKS, preload
+    from modular_tf.native.preloading import preload
 
     lock = locked({})
-    for environment in ({"LD_PRELOAD": "libanl.so.1"}, preload({}, SIGNAL_STACKS)):
+    for environment in ({"LD_PRELOAD": "libanl.so.1"}, preload({})):
         assert environment["LD_PRELOAD"]
         assert [loaded[1:] for loaded in load(environment, lock)] == [["loaded", []]]
 

@@ -13,7 +13,7 @@ from modular_tf.check.isolation.job import note_lost_call
 from modular_tf.check.isolation.running_job import RunningJob
 from modular_tf.check.isolation.scratch import scratch_folder
 from modular_tf.check.native.checking_allocator import preload_environment
-from modular_tf.native.preloading import SIGNAL_STACKS, preload
+from modular_tf.native.preloading import preload
 from modular_tf.native.sanitizers import sanitizer_environment
 from modular_tf.processes.interpreter import command_like_here
 from modular_tf.processes.zygote_process import Lanes, Zygotes
@@ -84,7 +84,7 @@ class CheckProcesses:
         return command_like_here(python, _ZYGOTE, job)
 
     def _environment(self) -> Mapping[str, str]:
-        environment = preload(sanitizer_environment(os.environ), SIGNAL_STACKS)
+        environment = preload(sanitizer_environment(os.environ))
         return preload_environment(environment) if self._limits.preload else environment
 
     def run(

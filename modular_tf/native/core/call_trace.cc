@@ -15,9 +15,10 @@
 #include <new>
 #include <string>
 
-#include "call_measure.h"
+#include "call_counts.h"
 #include "filesystem_state.h"
 #include "fork_lock.h"
+#include "utf8.h"
 
 namespace {
 
@@ -25,28 +26,26 @@ namespace {
 // Python. A test compares the two --
 
 constexpr char kHidden[] = "***";
-constexpr char kQuotes[] = "'\"";
 
-// As Python's \s and \w; all bytes of other letters than ASCII's are letters.
-bool is_space(char c) { return (c >= 9 && c <= 13) || (c >= 28 && c <= 32); }
-bool is_word(char c) {
-  const auto byte = static_cast<unsigned char>(c);
-  return byte >= 0x80 || std::isalnum(byte) != 0 || c == '_';
+// Where a part of a URI ends: at one of `ends`, at Python's \s, or at a quote.
+size_t end_of_part(const std::string& text, size_t at, const char* ends) {
+  const std::string all = std::string("\t\n\v\f\r\x1c\x1d\x1e\x1f '\"") + ends;
+  return std::min(text.find_first_of(all, at), text.size());
 }
-bool is_any(char c, const char* of) { return std::strchr(of, c) != nullptr; }
 
-// Where the characters end, from `at` on, for which `holds`.
-template <class Holds>
-size_t end_of(const std::string& text, size_t at, Holds&& holds) {
-  while (at < text.size() && holds(at)) ++at;
+// Where a name ends: Python's \w, with all bytes of other letters than ASCII's, and `more`.
+size_t end_of_name(const std::string& text, size_t at, const char* more) {
+  const auto is_in_name = [&](unsigned char c) {
+    return c >= 0x80 || std::isalnum(c) != 0 || c == '_' || std::strchr(more, c) != nullptr;
+  };
+  while (at < text.size() && is_in_name(static_cast<unsigned char>(text[at]))) ++at;
   return at;
 }
 
 // The length of a control character, as it is or as `repr` writes it; 0: there is none.
 size_t separator_at(const std::string& text, size_t at) {
-  if (at >= text.size()) return 0;
   if (text[at] >= 1 && text[at] <= 8) return 1;
-  const bool is_written = text.compare(at, 3, "\\x0") == 0 && at + 3 < text.size();
+  const bool is_written = text.compare(at, 3, "\\x0") == 0;
   return is_written && text[at + 3] >= '1' && text[at + 3] <= '8' ? 4 : 0;
 }
 
@@ -58,48 +57,38 @@ struct Secret {
 
 // A parameter of the host, behind a control character, but for the address of the server.
 Secret parameter_at(const std::string& text, size_t at, bool) {
-  const size_t length = separator_at(text, at);
-  const size_t name = at + length;
-  if (length == 0 || text.compare(name, 5, "host=") == 0) return {};
-  const size_t sign = end_of(text, name, [&](size_t i) { return is_word(text[i]); });
-  if (sign == name || sign == text.size() || text[sign] != '=') return {};
-  const size_t end = end_of(text, sign + 1, [&](size_t i) {
-    return text[i] != '/' && !is_space(text[i]) && !is_any(text[i], kQuotes) &&
-           separator_at(text, i) == 0;
-  });
+  const size_t name = at + separator_at(text, at);
+  if (name == at || text.compare(name, 5, "host=") == 0) return {};
+  const size_t sign = end_of_name(text, name, "");
+  if (sign == name || text[sign] != '=') return {};
+  const size_t most = end_of_part(text, sign + 1, "/");
+  size_t end = sign + 1;
+  while (end < most && separator_at(text, end) == 0) ++end;
   return {sign + 1, end};
 }
 
 // The password of a user, up to the last @ before the path.
 Secret password_at(const std::string& text, size_t at, bool is_cut) {
   if (text.compare(at, 3, "://") != 0) return {};
-  const size_t colon = end_of(text, at + 3, [&](size_t i) {
-    return !is_space(text[i]) && !is_any(text[i], "/:@?#'\"");
-  });
-  if (colon == text.size() || text[colon] != ':') return {};
-  const size_t begin = colon + 1;
-  const size_t end = end_of(text, begin, [&](size_t i) {
-    return text[i] != '/' && !is_space(text[i]) && !is_any(text[i], kQuotes);
-  });
-  if (is_cut && end == text.size()) return {begin, end};
+  const size_t colon = end_of_part(text, at + 3, "/:@?#");
+  if (text[colon] != ':') return {};
+  const size_t end = end_of_part(text, colon + 1, "/");
+  if (is_cut && end == text.size()) return {colon + 1, end};
   const size_t last = text.rfind('@', end - 1);
-  return last == std::string::npos || last <= begin ? Secret{} : Secret{begin, last};
+  return last == std::string::npos || last <= colon + 1 ? Secret{} : Secret{colon + 1, last};
 }
 
 // A token in place of a user; what is short, or has no digit, is a name.
 Secret token_at(const std::string& text, size_t at, bool is_cut) {
-  constexpr size_t kShortest = 20;  // characters, which begin with any byte but 10xxxxxx
+  constexpr int kShortest = 20;  // characters, which begin with any byte but 10xxxxxx
   if (text.compare(at, 3, "://") != 0) return {};
-  size_t characters = 0;
-  bool has_digit = false;
-  const size_t end = end_of(text, at + 3, [&](size_t i) {
-    if (is_space(text[i]) || is_any(text[i], "/:@?#'\"")) return false;
-    characters += (static_cast<unsigned char>(text[i]) & 0xC0) != 0x80;
-    has_digit = has_digit || (text[i] >= '0' && text[i] <= '9');
-    return true;
-  });
+  const size_t end = end_of_part(text, at + 3, "/:@?#");
+  const std::string user = text.substr(at + 3, end - at - 3);
   const bool is_user = end == text.size() ? is_cut : text[end] == '@';
-  return is_user && has_digit && characters >= kShortest ? Secret{at + 3, end} : Secret{};
+  const bool is_token =
+      user.find_first_of("0123456789") != std::string::npos &&
+      std::count_if(user.begin(), user.end(), [](char c) { return (c & 0xc0) != 0x80; }) >= kShortest;
+  return is_user && is_token ? Secret{at + 3, end} : Secret{};
 }
 
 bool names_secret(const std::string& name) {
@@ -115,38 +104,26 @@ bool names_secret(const std::string& name) {
 // A parameter of a query that signs it.
 Secret signature_at(const std::string& text, size_t at, bool) {
   if (text[at] != '?' && text[at] != '&') return {};
-  const size_t sign = end_of(
-      text, at + 1, [&](size_t i) { return is_word(text[i]) || text[i] == '-'; });
-  if (sign == text.size() || text[sign] != '=') return {};
-  if (!names_secret(text.substr(at + 1, sign - at - 1))) return {};
-  const size_t end = end_of(text, sign + 1, [&](size_t i) {
-    return !is_any(text[i], "&#") && !is_space(text[i]) && !is_any(text[i], kQuotes);
-  });
-  return {sign + 1, end};
-}
-
-using SecretAt = Secret (*)(const std::string&, size_t, bool);
-
-std::string without(const std::string& text, bool is_cut, SecretAt secret_at) {
-  std::string shown;
-  for (size_t at = 0; at < text.size();) {
-    const Secret secret = secret_at(text, at, is_cut);
-    const bool is_hidden = secret.begin < secret.end;
-    shown.append(text, at, (is_hidden ? secret.begin : at + 1) - at);
-    if (is_hidden) shown += kHidden;
-    at = is_hidden ? secret.end : at + 1;
-  }
-  return shown;
+  const size_t sign = end_of_name(text, at + 1, "-");
+  if (text[sign] != '=' || !names_secret(text.substr(at + 1, sign - at - 1))) return {};
+  return {sign + 1, end_of_part(text, sign + 1, "&#")};
 }
 
 // `is_cut`: the text may go on; what may be the beginning of a secret is hidden too.
-std::string redacted_text(const char* text, bool is_cut) {
-  std::string shown = text;
-  if (shown.find("://") == std::string::npos) return shown;
-  for (SecretAt secret_at : {parameter_at, password_at, token_at, signature_at}) {
-    shown = without(shown, is_cut, secret_at);
+std::string redacted_text(std::string text, bool is_cut) {
+  if (text.find("://") == std::string::npos) return text;
+  for (const auto secret_at : {parameter_at, password_at, token_at, signature_at}) {
+    std::string shown;
+    for (size_t at = 0; at < text.size();) {
+      const Secret secret = secret_at(text, at, is_cut);
+      const bool is_hidden = secret.begin < secret.end;
+      shown.append(text, at, (is_hidden ? secret.begin : at + 1) - at);
+      if (is_hidden) shown += kHidden;
+      at = is_hidden ? secret.end : at + 1;
+    }
+    text = shown;
   }
-  return shown;
+  return text;
 }
 
 // -- a call as one event of a trace: a line of JSON --
@@ -163,75 +140,44 @@ const char* status_name(int code) {
   return kStatuses[code >= 0 && code < kCount ? code : int{TF_UNKNOWN}];
 }
 
-bool continues(unsigned char byte) { return (byte & 0xc0) == 0x80; }
-
-// The length of the UTF-8 character at `bytes`, which end with NUL; 0: there is none.
-size_t character_at(const unsigned char* bytes) {
-  const unsigned char first = bytes[0];
-  if (first < 0x80) return 1;
-  const size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  if (first < 0xc2 || first > 0xf4) return 0;
-  for (size_t i = 1; i < length; ++i) {
-    if (!continues(bytes[i])) return 0;
-  }
-  const unsigned char second = bytes[1];
-  const bool is_overlong = (first == 0xe0 && second < 0xa0) || (first == 0xf0 && second < 0x90);
-  const bool is_none = (first == 0xed && second >= 0xa0) || (first == 0xf4 && second >= 0x90);
-  return is_overlong || is_none ? 0 : length;
-}
-
-// Adds a JSON string; bytes that are no UTF-8 become U+FFFD.
-void add_string(std::string& text, const char* value) {
-  text += '"';
-  const auto* at = reinterpret_cast<const unsigned char*>(value);
-  while (*at != 0) {
-    const size_t length = character_at(at);
+// A JSON string; bytes that are no UTF-8 become U+FFFD.
+std::string json(const std::string& value) {
+  std::string text = "\"";
+  for (size_t at = 0; at < value.size();) {
+    const size_t length = mtf::character_length(value, at);
+    const auto first = static_cast<unsigned char>(value[at]);
     if (length == 0) {
       text += "\\ufffd";
-    } else if (*at < 0x20 || *at == 0x7f) {
+    } else if (first < 0x20 || first == 0x7f) {
       char escaped[7];
-      std::snprintf(escaped, sizeof escaped, "\\u%04x", *at);
+      std::snprintf(escaped, sizeof escaped, "\\u%04x", first);
       text += escaped;
     } else {
-      if (*at == '"' || *at == '\\') text += '\\';
-      text.append(reinterpret_cast<const char*>(at), length);
+      if (first == '"' || first == '\\') text += '\\';
+      text.append(value, at, length);
     }
     at += length == 0 ? 1 : length;
   }
-  text += '"';
+  return text + '"';
 }
 
-void add_microseconds(std::string& text, const char* name, uint64_t ns) {
-  char number[64];
-  std::snprintf(number, sizeof number, ", \"%s\": %" PRIu64 ".%03u", name, ns / 1000,
-                static_cast<unsigned>(ns % 1000));
-  text += number;
-}
-
-// Adds a call as one event. Secrets in what it is about are hidden.
-void add_event(std::string& text, const mtf::CallUnderWay& call, uint64_t begin_ns, uint64_t end_ns,
-               int code) {
-  text += "{\"name\": ";
-  add_string(text, call.operation);
-  text += ", \"cat\": ";
-  add_string(text, call.plugin->name);
-  text += ", \"ph\": \"X\"";
-  add_microseconds(text, "ts", begin_ns);
-  add_microseconds(text, "dur", end_ns - begin_ns);
-  char numbers[128];
-  std::snprintf(numbers, sizeof numbers,
-                ", \"pid\": %ld, \"tid\": %ld, \"args\": {\"bytes\": %" PRIu64
-                ", \"status\": \"%s\", \"plugin\": ",
-                static_cast<long>(getpid()), static_cast<long>(syscall(SYS_gettid)), call.bytes(),
-                status_name(code));
-  text += numbers;
-  add_string(text, call.plugin->name);
+// A call as one event. Secrets in what it is about are hidden.
+std::string event_of(const mtf::CallUnderWay& call, uint64_t begin_ns, uint64_t end_ns, int code) {
+  const uint64_t took_ns = end_ns - begin_ns;
+  char facts[320];
+  std::snprintf(facts, sizeof facts,
+                ", \"ph\": \"X\", \"ts\": %" PRIu64 ".%03u, \"dur\": %" PRIu64 ".%03u, \"pid\": %ld, "
+                "\"tid\": %ld, \"args\": {\"bytes\": %" PRIu64 ", \"status\": \"%s\", \"plugin\": ",
+                begin_ns / 1000, static_cast<unsigned>(begin_ns % 1000), took_ns / 1000,
+                static_cast<unsigned>(took_ns % 1000), static_cast<long>(getpid()),
+                static_cast<long>(syscall(SYS_gettid)), call.bytes(), status_name(code));
+  const std::string plugin = json(call.plugin->name);
+  std::string text = "{\"name\": " + json(call.operation) + ", \"cat\": " + plugin + facts + plugin;
   if (call.subject != nullptr) {
     const bool is_cut = std::strlen(call.subject) == mtf::OpenFile::kMostOfAPath - 1;
-    text += ", \"subject\": ";
-    add_string(text, redacted_text(call.subject, is_cut).c_str());
+    text += ", \"subject\": " + json(redacted_text(call.subject, is_cut));
   }
-  text += "}}";
+  return text + "}}";
 }
 
 // -- the trace --
@@ -285,8 +231,7 @@ class Trace {
   }
 
   void add(const mtf::CallUnderWay& call, uint64_t begin_ns, uint64_t end_ns, int code) {
-    std::string event = ",\n";
-    add_event(event, call, begin_ns, end_ns, code);
+    std::string event = ",\n" + event_of(call, begin_ns, end_ns, code);
     const mtf::LockGuard guard(lock_);
     if (file_ < 0 || failure_ != 0) return;
     if (is_first_) event[0] = ' ';

@@ -6,10 +6,9 @@
 #include <type_traits>
 #include <utility>
 
+#include "error.h"
 #include "filesystem.h"
-#include "filesystem_settings.h"
 #include "modular_tf/filesystem.h"
-#include "owned_error.h"
 
 namespace mtf {
 
@@ -19,7 +18,7 @@ enum class Slot : uint32_t {
 };
 
 enum class Texts { kPaths, kPathsAsGiven, kNoPaths };
-enum class Missing { kUnimplemented, kOk, kOwn };
+enum class Missing { kUnimplemented, kOk, kHostDefault };
 
 template <class Argument, class... Arguments>
 constexpr int count_of = (0 + ... + (std::is_same_v<Argument, Arguments> ? 1 : 0));

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "executor_arena.h"
-#include "executor_call.h"
+#include "executor.h"
+#include "executor_state.h"
 #include "fork_lock.h"
 #include "kernels/host_table.h"
 

@@ -19,7 +19,7 @@ extern "C" {
  *
  * A thread whose stack has run out reports nothing unless it has another one for signals. The main
  * thread gets that here; the others have it where the process was started with the library of
- * signal_stacks, which says which threads those are. */
+ * native/watched, which says which threads those are. */
 
 /* From now on, signals that end this process, and exit(), are told on the descriptor `report`
  * first; and the signal `question` is answered with where the main thread is, if the process that

@@ -38,7 +38,7 @@ void mtf_worker_stop(mtf_worker* worker, int64_t most_ms);
 int mtf_worker_rest(mtf_worker* worker, int64_t calls);
 /* Ends the connection for good; further calls give FAILED_PRECONDITION. Safe to call twice. */
 void mtf_worker_close(mtf_worker* worker);
-void mtf_worker_look(mtf_worker* worker, mtf_worker_state* state);
+void mtf_worker_get_state(mtf_worker* worker, mtf_worker_state* state);
 
 /* Fills a block as mtf_filesystem_new takes it, of mtf_worker_tables_size bytes: functions that call the
  * worker for those slots that `slots` has, the block of the plugin's own tables in the worker. Its

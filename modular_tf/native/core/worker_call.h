@@ -1,7 +1,7 @@
 // A call of the host's in the worker of a plugin.
 #pragma once
 
-#include "owned_error.h"
+#include "error.h"
 #include "worker_channels.h"
 
 namespace mtf {

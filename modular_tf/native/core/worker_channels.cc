@@ -18,19 +18,6 @@ namespace {
 
 constexpr size_t kSmallestArea = size_t{1} << 20;
 
-// Memory of this size, in which another process can change the values of bytes and not their number. NULL: none.
-void* new_shared_memory(size_t size, int* file) {
-  *file = memfd_create("modular_tf call", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  if (*file < 0) return nullptr;
-  if (ftruncate(*file, static_cast<off_t>(size)) == 0 &&
-      fcntl(*file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0) {
-    void* made = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, *file, 0);
-    if (made != MAP_FAILED) return made;
-  }
-  close_file(*file);
-  return nullptr;
-}
-
 void drop_channels(mtf_worker& worker) {
   while (Channel* channel = worker.idle) {
     worker.idle = channel->next;
@@ -82,32 +69,23 @@ Channel::~Channel() {
 
 void Channel::drop_area() {
   close_file(area_file);
-  if (area != nullptr) munmap(area, area_size);
-  area = nullptr;
-  area_size = touched = 0;
+  area.unmap();
 }
 
+// Another process can change the values of the bytes, and not their number.
 bool Channel::reserve(size_t size) {
-  if (size <= area_size) {
-    touched = std::max(touched, size);
-    return true;
-  }
+  if (size <= area.size() && area.take(Area::kHost)) return true;
   size_t larger = kSmallestArea;
   while (larger < size) larger *= 2;
-  int file = -1;
-  void* made = new_shared_memory(larger, &file);
-  if (made == nullptr) return false;
-  drop_area();
-  area = static_cast<char*>(made);
-  area_size = larger;
-  area_file = file;
-  touched = size;
-  return true;
-}
-
-void Channel::shrink() {
-  madvise(area + kKeptArea, area_size - kKeptArea, MADV_REMOVE);
-  touched = kKeptArea;
+  int file = memfd_create("modular_tf call", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (file >= 0 && ftruncate(file, static_cast<off_t>(Area::kStart + larger)) == 0 &&
+      fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0 && area.map(file)) {
+    close_file(area_file);
+    area_file = file;
+    return area.take(Area::kHost);
+  }
+  close_file(file);
+  return false;
 }
 
 void SeenFiles::keep(const char* path, const SeenFile& seen) try {
@@ -184,7 +162,7 @@ extern "C" void mtf_worker_close(mtf_worker* worker) {
   worker->changed.notify_all();
 }
 
-extern "C" void mtf_worker_look(mtf_worker* worker, mtf_worker_state* state) {
+extern "C" void mtf_worker_get_state(mtf_worker* worker, mtf_worker_state* state) {
   const mtf::LockGuard lock(worker->lock);
   mtf::forget_parents(*worker);
   *state = {worker->run, worker->control >= 0 ? 1 : 0, worker->calls.load(), worker->in_flight,

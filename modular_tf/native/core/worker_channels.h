@@ -10,12 +10,12 @@
 #include "fd_message.h"
 #include "fork_lock.h"
 #include "worker.h"
+#include "worker_area.h"
 #include "worker_wire.h"
 
 namespace mtf {
 
 constexpr int kMostChannels = 64;
-constexpr size_t kKeptArea = wire::kMostAppended;  // bytes of memory that each idle channel may keep
 constexpr std::chrono::seconds kBetweenTries(5);  // for more channels than the process has had room for
 
 // A socket and the memory that belongs to it. Used by one call at a time.
@@ -23,10 +23,8 @@ struct Channel {
   int socket = -1;
   bool is_asked = false;  // the reply to the last request was not read
   unsigned forks = 0;     // fork_generation() of the process whose channel it is
+  Area area;
   int area_file = -1;  // to be sent with the next request; -1 when the worker has it
-  char* area = nullptr;
-  size_t area_size = 0;
-  size_t touched = 0;  // bytes from its start that may have memory
   int64_t run = 0;  // of the worker
   uint32_t serial = 0;  // of the last request
   Channel* next = nullptr;
@@ -34,9 +32,7 @@ struct Channel {
   char received[wire::kInline + 1];  // the payload that came with it; then a NUL fits
 
   ~Channel();                 // and the worker undoes what was opened and not read
-  bool reserve(size_t size);  // an area of at least this size; false: no memory
-  bool is_large() const { return touched > kKeptArea; }
-  void shrink();  // gives back memory of the area until it is not large
+  bool reserve(size_t size);  // takes an area of at least this size; false: no memory
   void drop_area();
 };
 

@@ -12,7 +12,6 @@
 
 #include "copied_text.h"
 #include "filesystem_state.h"
-#include "plugin_strings.h"
 #include "worker_call.h"
 #include "worker_options.h"
 
@@ -430,19 +429,19 @@ void cleanup(TF_Filesystem* filesystem) {
   delete there;
 }
 
-// The functions of slots whose rows say kOwn.
+// The functions of slots whose rows say kFile.
 template <Slot slot>
-constexpr void* kOwnFunction = nullptr;  // is none
+constexpr void* kFileFunction = nullptr;  // is none
 template <>
-constexpr auto kOwnFunction<Slot::new_random_access_file> = open_reader;
+constexpr auto kFileFunction<Slot::new_random_access_file> = open_reader;
 template <>
-constexpr auto kOwnFunction<Slot::new_writable_file> = open_writer<operation_of(Slot::new_writable_file)>;
+constexpr auto kFileFunction<Slot::new_writable_file> = open_writer<operation_of(Slot::new_writable_file)>;
 template <>
-constexpr auto kOwnFunction<Slot::new_appendable_file> = open_writer<operation_of(Slot::new_appendable_file)>;
+constexpr auto kFileFunction<Slot::new_appendable_file> = open_writer<operation_of(Slot::new_appendable_file)>;
 template <>
-constexpr auto kOwnFunction<Slot::new_read_only_memory_region_from_file> = open_region;
+constexpr auto kFileFunction<Slot::new_read_only_memory_region_from_file> = open_region;
 template <>
-constexpr auto kOwnFunction<Slot::paths_exist> = paths_exist;
+constexpr auto kFileFunction<Slot::paths_exist> = paths_exist;
 
 // A slot of ours where the plugin has one.
 template <class Function>
@@ -472,7 +471,7 @@ extern "C" void mtf_worker_tables(const void* slots, void* tables) {
   ours.filesystem.init = init;
   ours.filesystem.cleanup = cleanup;
 #define MTF_FUNCTION_kCalled(slot) mtf::slot_function<SlotCall, Slot::slot>()
-#define MTF_FUNCTION_kOwn(slot) kOwnFunction<Slot::slot>
+#define MTF_FUNCTION_kFile(slot) kFileFunction<Slot::slot>
 #define MTF_FUNCTION_kNone(slot) nullptr
 #define MTF_SLOT(slot, texts, missing, worker, tensorflow) \
   put<decltype(ours.filesystem.slot)>(ours.filesystem.slot, theirs.filesystem.slot, MTF_FUNCTION_##worker(slot));

@@ -4,7 +4,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -19,6 +18,7 @@
 #include "filesystem_state.h"
 #include "oldest_call.h"
 #include "worker.h"
+#include "worker_area.h"
 #include "worker_options.h"
 #include "worker_wire.h"
 
@@ -27,6 +27,8 @@ using mtf::Slot;
 using namespace mtf::wire;
 
 namespace {
+
+constexpr int kIdleMs = 1000;  // before the memory of an area is given back
 
 // The worker's end of a channel: takes requests, and gives replies. Made and used by one thread.
 class ServedChannel {
@@ -38,7 +40,7 @@ class ServedChannel {
 
   // Waits for a request; false where the host has left.
   bool take_request();
-  const char* payload() const { return request_.place == kInArea ? area_ : message_; }
+  const char* payload() const { return request_.place == kInArea ? area_.bytes() : message_; }
 
   // Put into the reply: bytes wherever there is room, bytes in a file, an error instead of all else.
   Error answer(const char* bytes, size_t size);
@@ -49,8 +51,7 @@ class ServedChannel {
   // Whether the host has left without the last reply.
   bool is_unread() const { return is_unread_; }
 
-  char* area_ = nullptr;
-  size_t area_size_ = 0;
+  mtf::Area area_;
   Request request_ = {};
   Reply reply_ = {};
   char message_[kInline];  // the payload of the request, then of the reply
@@ -58,7 +59,6 @@ class ServedChannel {
  private:
   bool use_files(int* files);
   bool change_directory(int directory);
-  bool map_area(int file);
 
   int socket_;
   int file_ = -1;  // of the reply
@@ -70,10 +70,7 @@ Error no_memory() {
   return mtf::make_error(TF_RESOURCE_EXHAUSTED, "no memory for the reply of the plugin's process");
 }
 
-ServedChannel::~ServedChannel() {
-  close(socket_);
-  if (area_ != nullptr) munmap(area_, area_size_);
-}
+ServedChannel::~ServedChannel() { close(socket_); }
 
 bool ServedChannel::take_request() {
   for (;;) {
@@ -82,7 +79,10 @@ bool ServedChannel::take_request() {
     // A thread that is killed while it waits for a message may take one that comes; one that polls takes none, so
     // that the host gets ECONNRESET and knows that nothing has begun.
     pollfd next = {socket_, POLLIN, 0};
-    while (poll(&next, 1, -1) < 0 && errno == EINTR) {
+    for (bool is_idle = area_.size() == 0;;) {
+      const int found = poll(&next, 1, is_idle ? -1 : kIdleMs);
+      if (found == 0) is_idle = area_.empty();
+      if (found > 0 || (found < 0 && errno != EINTR)) break;
     }
     ssize_t got;
     do {
@@ -109,7 +109,7 @@ bool ServedChannel::take_request() {
 bool ServedChannel::use_files(int* files) {
   const int* next = files;
   bool are_used = true;
-  if ((request_.files & kNewArea) != 0) are_used = map_area(*next++);
+  if ((request_.files & kNewArea) != 0) are_used = area_.map(*next++);
   if ((request_.files & kDirectory) != 0) are_used = change_directory(*next++) && are_used;
   for (size_t i = 0; i < mtf::kMostFiles; ++i) mtf::close_file(files[i]);
   return are_used;
@@ -120,17 +120,6 @@ bool ServedChannel::change_directory(int directory) {
   if (directory < 0) return false;
   if (!has_own_directory_) has_own_directory_ = unshare(CLONE_FS) == 0;
   return has_own_directory_ && fchdir(directory) == 0;
-}
-
-bool ServedChannel::map_area(int file) {
-  struct stat found;
-  if (file < 0 || fstat(file, &found) != 0) return false;
-  void* made = mmap(nullptr, static_cast<size_t>(found.st_size), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  if (made == MAP_FAILED) return false;
-  if (area_ != nullptr) munmap(area_, area_size_);
-  area_ = static_cast<char*>(made);
-  area_size_ = static_cast<size_t>(found.st_size);
-  return true;
 }
 
 Error ServedChannel::answer(const char* bytes, size_t size) {
@@ -182,76 +171,47 @@ void ServedChannel::reply() {
   mtf::close_file(file_);
 }
 
-// The files of a worker that the host has open, by the numbers that the host knows them by.
-class OpenFiles {
+// What the host has open, by the numbers that it knows it by.
+template <class Object>
+class Numbered {
  public:
-  uint64_t add(mtf_reader* reader) { return add_to(readers_, reader); }
-  uint64_t add(mtf_writer* writer) { return add_to(writers_, writer); }
-  mtf_reader* reader(uint64_t number) { return find(readers_, number, false); }
-  mtf_writer* writer(uint64_t number) { return find(writers_, number, false); }
-  mtf_reader* take_reader(uint64_t number) { return find(readers_, number, true); }
-  mtf_writer* take_writer(uint64_t number) { return find(writers_, number, true); }
-
- private:
-  template <class File>
-  uint64_t add_to(std::map<uint64_t, File*>& files, File* file) {
+  uint64_t add(const Object& object) {
     const mtf::LockGuard lock(lock_);
-    files[++last_] = file;
+    objects_[++last_] = object;
     return last_;
   }
-  template <class File>
-  File* find(std::map<uint64_t, File*>& files, uint64_t number, bool take) {
+  // One number for one object.
+  uint64_t number_of(const Object& object) {
     const mtf::LockGuard lock(lock_);
-    const auto found = files.find(number);
-    if (found == files.end()) return nullptr;
-    File* file = found->second;
-    if (take) files.erase(found);
-    return file;
+    for (const auto& [number, other] : objects_) {
+      if (other == object) return number;
+    }
+    objects_[++last_] = object;
+    return last_;
   }
+  // Null where the number is none's. With `take` it is none's from now on.
+  Object find(uint64_t number, bool take = false) {
+    const mtf::LockGuard lock(lock_);
+    const auto found = objects_.find(number);
+    if (found == objects_.end()) return {};
+    const Object object = found->second;
+    if (take) objects_.erase(found);
+    return object;
+  }
+  Object take(uint64_t number) { return find(number, true); }
 
+ private:
   mtf::Lock lock_;
   uint64_t last_ = 0;
-  std::map<uint64_t, mtf_reader*> readers_;
-  std::map<uint64_t, mtf_writer*> writers_;
-};
-
-// The tokens that the host knows, by the numbers that it knows them by.
-class OpenTransactions {
- public:
-  // One number for one token.
-  int64_t number_of(mtf_filesystem* filesystem, TF_TransactionToken* token) {
-    const mtf::LockGuard lock(lock_);
-    for (const auto& [number, entry] : entries_) {
-      if (entry.filesystem == filesystem && entry.token == token) return number;
-    }
-    entries_[++last_] = {filesystem, token};
-    return last_;
-  }
-  // NULL where the number is none of the filesystem's. With `take` it is none any more.
-  TF_TransactionToken* find(mtf_filesystem* filesystem, uint64_t number, bool take) {
-    const mtf::LockGuard lock(lock_);
-    const auto found = entries_.find(static_cast<int64_t>(number));
-    if (found == entries_.end() || found->second.filesystem != filesystem) return nullptr;
-    TF_TransactionToken* token = found->second.token;
-    if (take) entries_.erase(found);
-    return token;
-  }
-
- private:
-  struct Entry {
-    mtf_filesystem* filesystem;
-    TF_TransactionToken* token;
-  };
-  mtf::Lock lock_;
-  int64_t last_ = 0;
-  std::map<int64_t, Entry> entries_;
+  std::map<uint64_t, Object> objects_;
 };
 
 struct Server {
   mtf_filesystem** filesystems;
   uint32_t count;
-  OpenFiles files;
-  OpenTransactions transactions;
+  Numbered<mtf_reader*> readers;
+  Numbered<mtf_writer*> writers;
+  Numbered<std::pair<mtf_filesystem*, TF_TransactionToken*>> transactions;
 };
 
 // A writer that is let go of without its close: nothing is to be kept.
@@ -304,7 +264,13 @@ class ChannelServer : public ServedChannel {
                            info.text_count > 1 ? payload() + request_.first : nullptr);
     mtf::OwnedOptions given;
     if (info.takes_token) {
-      values.token = server_.transactions.find(fs, request_.file, slot == Slot::end_transaction);
+      const uint64_t number = request_.file;
+      const auto [owner, token] = server_.transactions.find(number);
+      const bool is_open = owner == fs && token != nullptr;
+      // Another thread may end it too.
+      if (is_open && (slot != Slot::end_transaction || server_.transactions.take(number).second != nullptr)) {
+        values.token = token;
+      }
       if (values.token == nullptr) return mtf::make_error(TF_INVALID_ARGUMENT, "the transaction has ended");
     }
     if (info.takes_options) {
@@ -317,7 +283,7 @@ class ChannelServer : public ServedChannel {
     Error error = mtf::call_slot(slot, fs, values);
     std::memcpy(reply_.numbers, values.numbers, sizeof reply_.numbers);
     if (error) return error;
-    if (info.makes_token) reply_.numbers[0] = server_.transactions.number_of(fs, values.token);
+    if (info.makes_token) reply_.numbers[0] = static_cast<int64_t>(server_.transactions.number_of({fs, values.token}));
     if (info.makes_options) return answer_options(fs, values);
     if (!info.makes_names && !info.makes_text) return nullptr;
     reply_.numbers[0] = values.strings.count;
@@ -357,7 +323,7 @@ class ChannelServer : public ServedChannel {
   Error open_reader(mtf_filesystem* fs) {
     mtf_reader* reader = nullptr;
     Error error(mtf_reader_open(fs, payload(), &reader));
-    if (!error) reply_.numbers[0] = static_cast<int64_t>(opened_ = server_.files.add(reader));
+    if (!error) reply_.numbers[0] = static_cast<int64_t>(opened_ = server_.readers.add(reader));
     return error;
   }
 
@@ -374,7 +340,7 @@ class ChannelServer : public ServedChannel {
   Error open_writer(mtf_filesystem* fs, int append) {
     mtf_writer* writer = nullptr;
     Error error(mtf_writer_open(fs, payload(), append, &writer));
-    if (!error) reply_.numbers[0] = static_cast<int64_t>(opened_ = server_.files.add(writer));
+    if (!error) reply_.numbers[0] = static_cast<int64_t>(opened_ = server_.writers.add(writer));
     return error;
   }
 
@@ -382,10 +348,10 @@ class ChannelServer : public ServedChannel {
   void undo() {
     switch (request_.operation) {
       case operation_of(Slot::new_random_access_file):
-      case kStatAndOpenReader: return mtf_reader_release(server_.files.take_reader(opened_));
+      case kStatAndOpenReader: return mtf_reader_release(server_.readers.take(opened_));
       case operation_of(Slot::new_writable_file):
       case operation_of(Slot::new_appendable_file):
-        if (mtf_writer* writer = server_.files.take_writer(opened_)) discard(writer);
+        if (mtf_writer* writer = server_.writers.take(opened_)) discard(writer);
     }
   }
 
@@ -395,16 +361,16 @@ class ChannelServer : public ServedChannel {
 
   Error on_reader() {
     if (request_.operation == kReleaseReader) {
-      mtf_reader_release(server_.files.take_reader(request_.file));
+      mtf_reader_release(server_.readers.take(request_.file));
       return nullptr;
     }
-    mtf_reader* reader = server_.files.reader(request_.file);
+    mtf_reader* reader = server_.readers.find(request_.file);
     if (reader == nullptr) return no_file();
     const auto wanted = static_cast<size_t>(request_.size);
     const bool is_small = wanted <= kInline;
-    if (!is_small && wanted > area_size_) return no_file();
+    if (!is_small && wanted > area_.size()) return no_file();
     int64_t count = 0;
-    Error error(mtf_reader_read(reader, request_.offset, is_small ? message_ : area_, wanted, &count));
+    Error error(mtf_reader_read(reader, request_.offset, is_small ? message_ : area_.bytes(), wanted, &count));
     reply_.size = static_cast<uint64_t>(count);
     reply_.place = is_small ? kInMessage : kInArea;
     return error;
@@ -412,10 +378,10 @@ class ChannelServer : public ServedChannel {
 
   Error on_writer() {
     if (request_.operation == kReleaseWriter) {
-      if (mtf_writer* writer = server_.files.take_writer(request_.file)) discard(writer);
+      if (mtf_writer* writer = server_.writers.take(request_.file)) discard(writer);
       return nullptr;
     }
-    mtf_writer* writer = server_.files.writer(request_.file);
+    mtf_writer* writer = server_.writers.find(request_.file);
     if (writer == nullptr) return no_file();
     switch (request_.operation) {
       case kAppend:
@@ -470,7 +436,7 @@ bool take_channel(Server* server, int control) {
 
 extern "C" mtf_error* mtf_worker_serve(int control, mtf_filesystem** filesystems, uint32_t count) {
   // Never freed: threads that hang in the plugin may still use it when this returns.
-  auto* server = new Server{filesystems, count, {}, {}};
+  auto* server = new Server{filesystems, count, {}, {}, {}};
   while (take_channel(server, control)) {
   }
   return nullptr;

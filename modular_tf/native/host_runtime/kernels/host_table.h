@@ -93,6 +93,16 @@ typedef struct mtf_kernel_host {
   void (*init_kernels)(void (*init)(void), mtf_kernel_failure* misuse);
 } mtf_kernel_host;
 
+/* How many functions can be told apart. */
+enum { MTF_ABSENT_FUNCTIONS_MOST = 1024 };
+
+/* The function that replaces `name` for `library`, which are copied; the same for the same two. It
+ * accepts any arguments and returns 0, after it has reported that it was called: the call into the
+ * plugin that is under way fails (KN-100), or the log has a line. Once there are
+ * MTF_ABSENT_FUNCTIONS_MOST, further ones share a function that cannot say which it is.
+ * [any thread] */
+void* mtf_make_absent_function(const char* name, const char* library);
+
 /* Looked up by name. */
 extern __attribute__((visibility("default"))) const mtf_kernel_host mtf_kernel_host_table;
 
