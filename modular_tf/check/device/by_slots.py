@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.abi.layouts import layout
+from modular_tf.abi.layouts import Dialect, layout
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import Answer
 from modular_tf.check.calls import SlotCaller
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from modular_tf.check.calls import CallJournal
     from modular_tf.check.device.operations import (
-        Bytes,
         Operation,
         Size,
         Stream,
@@ -49,6 +48,10 @@ PLATFORM = "SP_PlatformFns"
 _DEVICE = "SP_DeviceFns"
 _EXECUTOR = "SP_StreamExecutor"
 _TIMER = "SP_TimerFns"
+_CUSTOM = "SP_CustomAllocatorFns"
+_ALLOCATORS = ("SP_AllocatorFns", _CUSTOM)
+"""Tables of the RFC, which have the functions of memory instead of SP_StreamExecutor."""
+_OF_MEMORY = {one.name for one in layout(_ALLOCATORS[0], Dialect.DEVICE_RFC).slots}
 
 _OVERRUN = "SE-130"
 """The rule that a plugin writes no further than its output goes."""
@@ -57,8 +60,8 @@ _OVERRUN = "SE-130"
 
 _ARGUMENTS = {"Size": "uint64_t", "Byte": "uint8_t", "Word": "uint32_t"}
 """The C types of the kinds of arguments that are no pointers."""
-_RETURNS = {"status": "void", "handle": "void", "number": "int", "nothing": "void"}
 # Booleans come back as a byte, enumerations as an int: a plugin's may be any number.
+_RETURNS = {"memory": "void *", "number": "int", "flag": "uint8_t"}
 _TYPES: Mapping[str, tuple[str, str]] = {
     "SE_InitPlugin": ("void", "void *, void *"),
     "destroy_platform": ("void", "void *"),
@@ -74,47 +77,33 @@ _TYPES: Mapping[str, tuple[str, str]] = {
     "get_gflops": ("double", "void *"),
     "nanoseconds": ("uint64_t", "void *"),
     "host_callback": ("uint8_t", "void *, void *, void *, void *"),
+    "allocate": ("void", "void *, uint64_t, int64_t, void *"),
+    "allocate_raw": ("void *", "void *, size_t, size_t"),
+    "deallocate_raw": ("void", "void *, void *"),
+    "host_allocate_raw": ("void *", "void *, uint64_t"),
+    "host_deallocate_raw": ("void", "void *, void *"),
+    "get_allocator_stats": ("uint8_t", "void *, void *"),
+    "device_memory_usage": ("uint8_t", "void *, void *, void *"),
 }
-"""What the functions return and take that are no operation, or another one than C knows."""
-_MEMORY_TYPES: Mapping[str, tuple[str, str]] = {
-    "allocate": ("void", "uint64_t, int64_t, void *"),
-    "deallocate": ("void", "void *"),
-    "host_memory_allocate": ("void *", "uint64_t"),
-    "host_memory_deallocate": ("void", "void *"),
-    "unified_memory_allocate": ("void *", "uint64_t"),
-    "unified_memory_deallocate": ("void", "void *"),
-    "allocate_raw": ("void *", "size_t, size_t"),
-    "deallocate_raw": ("void", "void *"),
-    "host_allocate_raw": ("void *", "uint64_t"),
-    "host_deallocate_raw": ("void", "void *"),
-    "get_allocator_stats": ("uint8_t", "void *"),
-    "device_memory_usage": ("uint8_t", "void *, void *"),
-}
-"""Likewise of memory, behind the device and, in the RFC's tables, the allocator."""
+"""What functions return and take that are no operation, or another one in C."""
 
 
 @cache
 def _type(table: str, slot: str) -> Any:
-    if slot in _MEMORY_TYPES:
-        returned, arguments = _MEMORY_TYPES[slot]
-        front = "void *" if table == _EXECUTOR else "void *, void *"
-        arguments = f"{front}, {arguments}"
-    elif slot in _TYPES:
+    if slot in _TYPES:
         returned, arguments = _TYPES[slot]
     else:
         row = OPERATIONS[slot]
         kinds = [_ARGUMENTS.get(kind, "void *") for kind in row.parameters.values()]
-        behind = {"handle": ["void *", "void *"], "status": ["void *"]}.get(row.result, [])
-        returned, arguments = _RETURNS[row.result], ", ".join(["void *", *kinds, *behind])
+        last = {"handle": ["void *", "void *"], "status": ["void *"]}.get(row.result, [])
+        returned, arguments = _RETURNS.get(row.result, "void"), ", ".join(["void *", *kinds, *last])
+    if table in _ALLOCATORS:  # it comes after the device
+        arguments = f"void *, {arguments}"
     return ffi.typeof(f"{returned}(*)({arguments})")
 
 
 class DeviceSlots:
-    """The functions of a platform's tables. [any thread]
-
-    Args:
-        addresses: For each table's C name the address of each of its slots, 0 for NULL.
-    """
+    """The functions of tables: by the C name of each, the address of each slot, 0 for NULL."""
 
     def __init__(self, addresses: Mapping[str, Mapping[str, int]]) -> None:
         self._addresses = dict(addresses)
@@ -186,8 +175,7 @@ def read_tables(
 def accepted(verdict: DeviceTables | RefusedDeviceTables) -> DeviceTables:
     """Return the tables of a plugin that is not refused.
 
-    Raises:
-        RefusedDevicePluginError: It breaks rules.
+    Raises `RefusedDevicePluginError` where it breaks rules.
     """
     if isinstance(verdict, RefusedDeviceTables):
         raise verdict.error()
@@ -207,8 +195,7 @@ class SlotPlatform:
     def __init__(self, tables: DeviceTables, journal: CallJournal) -> None:
         """Create the RFC's allocator, if there is one; no device yet.
 
-        Raises:
-            ModularTFError: It cannot be created or used.
+        Raises `ModularTFError` where it cannot be created or used.
         """
         self.tables = tables
         self.devices_created = 0
@@ -235,11 +222,7 @@ class SlotPlatform:
         self.caller.ask_plainly(slot, shown, own, pointer, table=PLATFORM, lent=lent)
 
     def device_count(self, preset: int = 0) -> Answer:
-        """Return the number of devices as the answer's value.
-
-        Args:
-            preset: What the variable holds before; 0, as hosts have it.
-        """
+        """Return the number of devices as the value; the variable holds `preset` before."""
         announced = self.tables.visible_device_count
         if announced is not None:  # by the oldest layout
             return Answer(0, value=announced, call="SP_Platform.visible_device_count")
@@ -263,8 +246,7 @@ class SlotPlatform:
     def fill_timer_fns(self) -> None:
         """Have the plugin fill SP_TimerFns, once, if it has the functions for that.
 
-        Raises:
-            ModularTFError: The plugin's own status.
+        Raises `ModularTFError` where the plugin's own status.
         """
         if not self._has_timer_fns:
             self._has_timer_fns = True
@@ -284,7 +266,6 @@ class SlotPlatform:
 
 # -- the device -----------------------------------------------------------------------------------
 
-_CUSTOM = "SP_CustomAllocatorFns"
 _CUSTOM_NAMES = {
     "host_memory_allocate": "host_allocate_raw",
     "host_memory_deallocate": "host_deallocate_raw",
@@ -349,12 +330,7 @@ class SlotDevice(DeviceAccess):
     """
 
     def __init__(self, platform: SlotPlatform, ordinal: int) -> None:
-        """Create the device.
-
-        Raises:
-            Blocked: The plugin does not create it.
-            Unsupported: It is UNIMPLEMENTED.
-        """
+        """Create the device; as `Answer.needed` where the plugin does not."""
         self.platform = platform
         self.created: PluginDevice = platform.create_device(ordinal).needed("SE-042")
         self.tables = platform.tables
@@ -417,7 +393,12 @@ class SlotDevice(DeviceAccess):
             answer = self.caller.ask(row.name, shown, *passed, out.pointer, lent=(out,))
             handle = Handle(row.name.removeprefix("create_"), out.word())
             return replace(answer, value=handle) if answer.ok else answer
-        found = self.caller.ask_plainly(row.name, shown, *passed)
+        if row.name in _OF_MEMORY:
+            found = self._of_memory(row.name, shown, *passed[1:])
+        else:
+            found = self.caller.ask_plainly(row.name, shown, *passed)
+        if row.result == "memory":
+            return _allocated(SlotMemory(_address(found), arguments[0]), "NULL")
         number = int(found) if row.result == "number" else None
         return Answer(0, value=number, returned=number)
 
@@ -487,22 +468,6 @@ class SlotDevice(DeviceAccess):
             base = SlotMemory(memory.address, 0).base(0)
             shown = f"{{opaque={memory.address:#x}}}"
             self._of_memory("deallocate", shown, base.pointer, lent=(base,))
-        return Answer(0)
-
-    def _host_memory_allocate(self, n_bytes: Size) -> Answer:
-        found = self._of_memory("host_memory_allocate", str(n_bytes), n_bytes)
-        return _allocated(SlotMemory(_address(found), n_bytes), "NULL")
-
-    def _host_memory_deallocate(self, block: Bytes) -> Answer:
-        self._of_memory("host_memory_deallocate", hex(block.address), as_pointer(block.address))
-        return Answer(0)
-
-    def _unified_memory_allocate(self, n_bytes: Size) -> Answer:
-        found = self._of_memory("unified_memory_allocate", str(n_bytes), n_bytes)
-        return _allocated(SlotMemory(_address(found), n_bytes), "NULL")
-
-    def _unified_memory_deallocate(self, block: Bytes) -> Answer:
-        self._of_memory("unified_memory_deallocate", hex(block.address), as_pointer(block.address))
         return Answer(0)
 
     def _device_memory_usage(self) -> Answer:

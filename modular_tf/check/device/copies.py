@@ -1,22 +1,26 @@
-"""Checks of copies.
+"""Checks of copies and fills.
 
-Each has sizes of its own, so that a copy is told from all others by its size alone.
+Each has sizes of its own, so that one is told from all others by its size alone.
 """
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.check import ROBUST, WARNING, Suite
-from modular_tf.check.device.workspace import expect_bytes
+from modular_tf.check.device.workspace import expect_bytes, prepared
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from modular_tf.check.answers import Answer
     from modular_tf.check.device.operations import Memory
     from modular_tf.check.device.workspace import HostBuffer, Workspace
     from modular_tf.rules import Severity
 
-suite = Suite("device", "copies", source="device.h")
+copies = Suite("device", "copies", source="device.h")
 
 _SIZES = (1, 2, 3, 5, 9, 63, 65, 255, 257, 1023, 4095, 4097)
 _ROOM = 8192
@@ -24,7 +28,7 @@ _MIB = 1 << 20
 _MANY = 64
 
 
-@suite.check("SE-200", "sync_memcpy_htod", "sync_memcpy_dtoh")
+@copies.check("SE-200", "sync_memcpy_htod", "sync_memcpy_dtoh")
 def synchronous_copies_bring_bytes_back(device: Workspace) -> None:
     """What sync_memcpy_htod takes to the device, sync_memcpy_dtoh brings back.
 
@@ -37,7 +41,7 @@ def synchronous_copies_bring_bytes_back(device: Workspace) -> None:
     expect_bytes(back.content(), data, "what sync_memcpy_dtoh brought back")
 
 
-@suite.check("SE-201", "sync_memcpy_dtod")
+@copies.check("SE-201", "sync_memcpy_dtod")
 def synchronous_copies_on_the_device(device: Workspace) -> None:
     """sync_memcpy_dtod copies one memory into the other.
 
@@ -50,7 +54,7 @@ def synchronous_copies_on_the_device(device: Workspace) -> None:
     device.must_hold(target, data, "the target of sync_memcpy_dtod")
 
 
-@suite.check("SE-202", "memcpy_htod")
+@copies.check("SE-202", "memcpy_htod")
 def a_stream_copies_to_the_device(device: Workspace) -> None:
     """memcpy_htod copies to the device, by the time that its stream is done.
 
@@ -62,7 +66,7 @@ def a_stream_copies_to_the_device(device: Workspace) -> None:
     device.must_hold(memory, data, "the target of memcpy_htod")
 
 
-@suite.check("SE-203", "memcpy_dtoh")
+@copies.check("SE-203", "memcpy_dtoh")
 def a_stream_copies_to_the_host(device: Workspace) -> None:
     """memcpy_dtoh copies to the host, by the time that its stream is done.
 
@@ -74,7 +78,7 @@ def a_stream_copies_to_the_host(device: Workspace) -> None:
     expect_bytes(back.content(), data, "the target of memcpy_dtoh")
 
 
-@suite.check("SE-204", "memcpy_dtod")
+@copies.check("SE-204", "memcpy_dtod")
 def a_stream_copies_on_the_device(device: Workspace) -> None:
     """memcpy_dtod copies on the device, by the time that its stream is done.
 
@@ -86,7 +90,7 @@ def a_stream_copies_on_the_device(device: Workspace) -> None:
     device.must_hold(target, data, "the target of memcpy_dtod")
 
 
-@suite.check("SE-205")
+@copies.check("SE-205")
 def copies_of_any_size(device: Workspace) -> None:
     """Copies take any number of bytes, odd ones and one byte too.
 
@@ -104,7 +108,7 @@ def copies_of_any_size(device: Workspace) -> None:
         expect_bytes(back.content(), data, f"what a copy of {size} bytes brought back")
 
 
-@suite.check("SE-206", level=ROBUST)
+@copies.check("SE-206", level=ROBUST)
 def copies_of_no_bytes(device: Workspace) -> None:
     """A copy of no bytes succeeds, and writes nothing.
 
@@ -148,7 +152,7 @@ def _copy_to_part(
     device.must_hold(memory, expected, what, severity=severity)
 
 
-@suite.check("SE-207")
+@copies.check("SE-207")
 def copies_to_an_address_inside(device: Workspace) -> None:
     """A copy to an address inside an allocation writes there.
 
@@ -159,7 +163,7 @@ def copies_to_an_address_inside(device: Workspace) -> None:
     _copy_to_part(device, bytes(4096), 512, device.bytes(300), severity=_severity_inside(device))
 
 
-@suite.check("SE-208")
+@copies.check("SE-208")
 def copies_from_an_address_inside(device: Workspace) -> None:
     """A copy from an address inside an allocation reads there.
 
@@ -173,7 +177,7 @@ def copies_from_an_address_inside(device: Workspace) -> None:
     expect_bytes(back.content(), data[512:816], what, severity=_severity_inside(device))
 
 
-@suite.check("SE-209", "memcpy_dtod")
+@copies.check("SE-209", "memcpy_dtod")
 def copies_between_addresses_inside(device: Workspace) -> None:
     """A copy on the device takes addresses inside allocations on both sides.
 
@@ -186,7 +190,7 @@ def copies_between_addresses_inside(device: Workspace) -> None:
     _copy_to_part(device, bytes(4096), 1024, data[512:820], source, severity=severity)
 
 
-@suite.check("SE-210")
+@copies.check("SE-210")
 def copies_to_the_host_write_nothing_beside(device: Workspace) -> None:
     """A copy to the host writes no byte beside the range.
 
@@ -202,7 +206,7 @@ def copies_to_the_host_write_nothing_beside(device: Workspace) -> None:
     expect_bytes(back.content(), expected, "a host buffer, after a copy of 331 bytes to its front,")
 
 
-@suite.check("SE-211")
+@copies.check("SE-211")
 def copies_to_the_device_write_nothing_beside(device: Workspace) -> None:
     """A copy to the device writes no byte beside the range.
 
@@ -212,7 +216,7 @@ def copies_to_the_device_write_nothing_beside(device: Workspace) -> None:
     _copy_to_part(device, b"\x5a" * 1024, 101, device.bytes(335))
 
 
-@suite.check("SE-212", "memcpy_dtod")
+@copies.check("SE-212", "memcpy_dtod")
 def copies_on_the_device_write_nothing_beside(device: Workspace) -> None:
     """A copy on the device writes no byte beside the range.
 
@@ -223,7 +227,7 @@ def copies_on_the_device_write_nothing_beside(device: Workspace) -> None:
     _copy_to_part(device, b"\x5a" * 1024, 103, data[:337], device.filled(data))
 
 
-@suite.check("SE-213")
+@copies.check("SE-213")
 def copies_leave_their_source(device: Workspace) -> None:
     """Copies leave their source as it is.
 
@@ -257,7 +261,7 @@ def _there_and_back(device: Workspace, source: HostBuffer) -> None:
         expect_bytes(back.content(), source.content(), what)
 
 
-@suite.check("SE-214", level=ROBUST)
+@copies.check("SE-214", level=ROBUST)
 def a_mebibyte(device: Workspace) -> None:
     """A mebibyte is copied whole, in each direction.
 
@@ -269,7 +273,7 @@ def a_mebibyte(device: Workspace) -> None:
     _there_and_back(device, device.buffer(device.bytes(_MIB)))
 
 
-@suite.check("SE-215", level=ROBUST)
+@copies.check("SE-215", level=ROBUST)
 def many_mebibytes(device: Workspace) -> None:
     """64 MiB are copied whole, in each direction.
 
@@ -285,7 +289,7 @@ def many_mebibytes(device: Workspace) -> None:
     _there_and_back(device, source)
 
 
-@suite.check("SE-216", "sync_memcpy_dtod", level=ROBUST, severity=WARNING)
+@copies.check("SE-216", "sync_memcpy_dtod", level=ROBUST, severity=WARNING)
 def copies_between_ranges_that_overlap(device: Workspace) -> None:
     """A copy between ranges that overlap moves the bytes as they were, or is refused.
 
@@ -305,7 +309,7 @@ def copies_between_ranges_that_overlap(device: Workspace) -> None:
             answer.must_be_ok()
 
 
-@suite.check("SE-217")
+@copies.check("SE-217")
 def a_host_buffer_is_free_behind_an_event(device: Workspace) -> None:
     """A host buffer may be written again once an event behind its copy is COMPLETE.
 
@@ -321,7 +325,7 @@ def a_host_buffer_is_free_behind_an_event(device: Workspace) -> None:
     device.must_hold(memory, data, "the target of memcpy_htod")
 
 
-@suite.check("SE-218", "sync_memcpy_htod")
+@copies.check("SE-218", "sync_memcpy_htod")
 def synchronous_copies_are_done(device: Workspace) -> None:
     """The sync_ copies are done when they return.
 
@@ -335,7 +339,7 @@ def synchronous_copies_are_done(device: Workspace) -> None:
     device.must_hold(memory, data, "the target of sync_memcpy_htod")
 
 
-@suite.check("SE-219")
+@copies.check("SE-219")
 def host_buffers_at_any_address(device: Workspace) -> None:
     """Copies take host buffers at any address.
 
@@ -351,7 +355,7 @@ def host_buffers_at_any_address(device: Workspace) -> None:
         expect_bytes(back.content(), data, what)
 
 
-@suite.check("SE-220", "host_memory_allocate")
+@copies.check("SE-220", "host_memory_allocate")
 def copies_with_the_plugins_host_memory(device: Workspace) -> None:
     """Copies work with memory of host_memory_allocate on the host's side.
 
@@ -367,7 +371,7 @@ def copies_with_the_plugins_host_memory(device: Workspace) -> None:
     expect_bytes(bytes(back.view[:359]), data, "what came back between blocks of host memory")
 
 
-@suite.check("SE-221", "unified_memory_allocate")
+@copies.check("SE-221", "unified_memory_allocate")
 def copies_to_unified_memory(device: Workspace) -> None:
     """The host sees in unified memory what was copied there.
 
@@ -377,3 +381,187 @@ def copies_to_unified_memory(device: Workspace) -> None:
     data, block = device.bytes(367), device.unified_block(367)
     device.run(device.memcpy_htod, block, device.buffer(data), 367)
     expect_bytes(bytes(block.view[:367]), data, "what the host sees in unified memory")
+
+
+fills = Suite("device", "fills", source="device.h")
+
+_FILL_SIZES = (1, 2, 3, 5, 7, 9, 63, 65, 255, 257, 4095)
+
+
+def _words(value: int, n_bytes: int) -> bytes:
+    return value.to_bytes(4, sys.byteorder) * (n_bytes // 4)
+
+
+@fills.check("SE-223", "mem_zero")
+def zeroing(device: Workspace) -> None:
+    """mem_zero fills the range with 0.
+
+    Otherwise: Tensors start with wrong numbers, and no operation fails.
+    Remedy: Write zeros over `size` bytes.
+    """
+    memory = device.filled(b"\x5a" * 4096)
+    device.run(device.mem_zero, memory, 4096)
+    device.must_hold(memory, bytes(4096), "a memory, after mem_zero,")
+
+
+@fills.check("SE-224", "memset")
+def filling_with_a_byte(device: Workspace) -> None:
+    """memset fills the range with the byte.
+
+    Otherwise: Tensors start with wrong numbers, and no operation fails.
+    Remedy: Write the pattern over `size` bytes.
+    """
+    memory = device.filled(bytes(4096))
+    device.run(device.memset, memory, 0x3C, 4096)
+    device.must_hold(memory, b"\x3c" * 4096, "a memory, after memset to 0x3c,")
+
+
+@fills.check("SE-225", "memset32")
+def filling_with_a_number(device: Workspace) -> None:
+    """memset32 fills the range with the number, in the host's byte order.
+
+    Otherwise: Tensors start with wrong numbers, and no operation fails.
+    Remedy: Write the four bytes of the pattern again and again; the size counts bytes, not words.
+    """
+    memory = device.filled(bytes(4096))
+    device.run(device.memset32, memory, 0x01020304, 4096)
+    device.must_hold(memory, _words(0x01020304, 4096), "a memory, after memset32 to 0x01020304,")
+
+
+@fills.check("SE-226", "memset")
+def every_pattern(device: Workspace) -> None:
+    """Fills take every pattern, those with the highest bit set too.
+
+    Otherwise: Tensors start with wrong numbers, and no operation fails.
+    Remedy: Keep the pattern unsigned on its way to the device.
+    """
+    memory = device.filled(b"\x5a" * 44)
+    for value in (0, 1, 0x7F, 0x80, 0xFF):
+        device.run(device.memset, memory, value, 44)
+        device.must_hold(memory, bytes((value,)) * 44, f"a memory, after memset to {value:#x},")
+    for value in (0, 1, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF) * device.offers("memset32"):
+        device.run(device.memset32, memory, value, 44)
+        device.must_hold(memory, _words(value, 44), f"a memory, after memset32 to {value:#x},")
+
+
+def _fill_part(
+    device: Workspace,
+    fill: Callable[..., Answer],
+    at: int,
+    expected: bytes,
+    *arguments: int,
+) -> None:
+    """Fill a part of a memory of 1024 bytes, all the rest of which stays."""
+    memory = device.filled(b"\x5a" * 1024)
+    device.run(fill, memory.part(at, len(expected)), *arguments)
+    rest = b"\x5a" * (1024 - at - len(expected))
+    device.must_hold(memory, b"\x5a" * at + expected + rest, "a memory, after a part was filled,")
+
+
+@fills.check("SE-227", "mem_zero")
+def zeroing_writes_nothing_beside(device: Workspace) -> None:
+    """mem_zero writes no byte beside the range.
+
+    Otherwise: A neighbouring tensor changes, in programs that have nothing to do with the fill.
+    Remedy: The size counts bytes, in all three: write exactly so many.
+    """
+    _fill_part(device, device.mem_zero, 101, bytes(333), 333)
+
+
+@fills.check("SE-228", "memset")
+def filling_writes_nothing_beside(device: Workspace) -> None:
+    """memset writes no byte beside the range.
+
+    Otherwise: A neighbouring tensor changes, in programs that have nothing to do with the fill.
+    Remedy: The size counts bytes, in all three: write exactly so many.
+    """
+    _fill_part(device, device.memset, 103, b"\xc3" * 335, 0xC3, 335)
+
+
+@fills.check("SE-229", "memset32")
+def filling_with_a_number_writes_nothing_beside(device: Workspace) -> None:
+    """memset32 writes no byte beside the range.
+
+    Otherwise: A neighbouring tensor changes, in programs that have nothing to do with the fill.
+    Remedy: The size counts bytes, in all three: write exactly so many.
+    """
+    _fill_part(device, device.memset32, 104, _words(0x01020304, 332), 0x01020304, 332)
+
+
+@fills.check("SE-230", "mem_zero", "memset")
+def fills_of_any_size(device: Workspace) -> None:
+    """mem_zero and memset take any number of bytes, odd ones and one byte too.
+
+    Otherwise: The end of a small tensor keeps what was there before.
+    Remedy: The size counts bytes, in all three: write exactly so many.
+    """
+    for size in _FILL_SIZES:
+        memory = device.filled(b"\x5a" * 4096)
+        device.run(device.memset, memory, 0xC3, size)
+        rest = b"\x5a" * (4096 - size)
+        device.must_hold(memory, b"\xc3" * size + rest, f"memset of {size} bytes")
+        device.run(device.mem_zero, memory, size)
+        device.must_hold(memory, bytes(size) + rest, f"mem_zero of {size} bytes")
+
+
+@fills.check("SE-231", "memset32", level=ROBUST)
+def filling_with_a_number_that_does_not_fit(device: Workspace) -> None:
+    """memset32 of a size that is no multiple of 4 writes nothing behind the size.
+
+    Otherwise: A neighbouring tensor changes, in programs that have nothing to do with the fill.
+    Remedy: Set TF_INVALID_ARGUMENT, or fill whole numbers only.
+
+    13 bytes hold three numbers; a host that refuses the size itself keeps the rule too.
+    """
+    memory, stream = device.filled(b"\x5a" * 64), device.stream()
+    device.memset32(stream, memory, 0x01020304, 13)
+    device.done(stream)
+    behind = device.content(memory)[13:]
+    expect_bytes(behind, b"\x5a" * 51, "what lies behind 13 bytes, after memset32 of them,")
+
+
+@fills.check("SE-232", "mem_zero", "memset", level=ROBUST)
+def fills_of_no_bytes(device: Workspace) -> None:
+    """A fill of no bytes succeeds, and writes nothing.
+
+    Otherwise: Programs with empty tensors fail.
+    Remedy: Return OK where the size is 0, before the driver is asked.
+    """
+    memory, stream = device.filled(b"\x5a" * 64), device.stream()
+    device.mem_zero(stream, memory, 0).must_be_ok()
+    device.memset(stream, memory, 1, 0).must_be_ok()
+    if device.offers("memset32"):
+        device.memset32(stream, memory, 1, 0).must_be_ok()
+    device.done(stream)
+    device.must_hold(memory, b"\x5a" * 64, "a memory, after fills of 0 bytes,")
+
+
+@fills.check("SE-233", "memset", level=ROBUST)
+def a_large_fill(device: Workspace) -> None:
+    """A fill of 16 MiB is whole.
+
+    Otherwise: Tensors start with wrong numbers, and no operation fails.
+    Remedy: Look at how large fills are cut into pieces, and at the last piece.
+    """
+    memory = device.memory(16 * _MIB)
+    device.run(device.memset, memory, 0xC3, 16 * _MIB)
+    device.must_hold(memory, b"\xc3" * (16 * _MIB), "memset of 16 MiB")
+
+
+@fills.check("SE-234", "memset")
+def fills_in_the_order_of_the_stream(device: Workspace) -> None:
+    """A fill happens in the order of its stream.
+
+    Otherwise: A tensor is zeroed after it was filled with numbers, or before others have read it.
+    Remedy: Enqueue the fill on the stream that it is given.
+    """
+    data, memory, back = device.bytes(351), device.filled(bytes(351)), device.buffer(351)
+    stream = device.stream()
+    gate = device.gate(stream)
+    prepared(device.memcpy_htod(stream, memory, device.buffer(data), 351))
+    device.memset(stream, memory, 0xC3, 349).must_be_ok()
+    prepared(device.memcpy_dtoh(stream, back, memory, 351))
+    gate.open()
+    device.done(stream)
+    expected = b"\xc3" * 349 + data[349:]
+    expect_bytes(back.content(), expected, "what a fill between two copies left")

@@ -1,15 +1,25 @@
-"""Checks of counting and creating devices, and what they are made with."""
+"""Checks of counting and creating devices, what they are made with, and what they report."""
 
 from __future__ import annotations
 
+import math
 import os
+import re
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.abi.layouts import Dialect, layout
 from modular_tf.check.answers import code_found
-from modular_tf.check.check import LIBRARY, REGISTERS, ROBUST, WARNING, WORKS, Suite
+from modular_tf.check.check import LIBRARY, RAW, REGISTERS, ROBUST, WARNING, WORKS, Suite
 from modular_tf.check.device.by_slots import as_pointer, view_of
-from modular_tf.check.expectation import Blocked, Deviation, Unsupported, expect, expect_equal
+from modular_tf.check.expectation import (
+    Blocked,
+    Deviation,
+    Unsupported,
+    expect,
+    expect_at_least,
+    expect_at_most,
+    expect_equal,
+)
 from modular_tf.check.native.guarded_memory import GuardedMemory
 from modular_tf.check.under_load import Held, at_once, must_not_grow, of_the_process
 from modular_tf.device.factory import MAX_DEVICES
@@ -20,8 +30,9 @@ from modular_tf.native.host_struct import unpack_field
 if TYPE_CHECKING:
     from modular_tf.check.answers import Answer
     from modular_tf.check.device.session import DeviceLibrary
+    from modular_tf.check.device.workspace import Workspace
 
-suite = Suite("device", "creation", level=REGISTERS, ways=LIBRARY, source="device.h")
+creation = Suite("device", "creation", level=REGISTERS, ways=LIBRARY, source="device.h")
 
 _LOOKS = 200
 _MOST_TRIED = 16
@@ -46,13 +57,13 @@ def _must_succeed(answer: Answer) -> Any:
 # -- counting -------------------------------------------------------------------------------------
 
 
-@suite.check("SE-040")
+@creation.check("SE-040")
 def count_succeeds(plugin: DeviceLibrary) -> None:
     """Tried once; any count will do."""
     _must_succeed(plugin.platform.device_count())
 
 
-@suite.check("SE-111")
+@creation.check("SE-111")
 def count_is_not_negative(plugin: DeviceLibrary) -> None:
     """The device count is not negative.
 
@@ -61,27 +72,19 @@ def count_is_not_negative(plugin: DeviceLibrary) -> None:
     Source: TensorFlow 2.21, observed
     """
     answer = plugin.platform.device_count()
-    expect(
-        not answer.ok or answer.value >= 0,
-        "the device count is negative",
-        expected="0 or more",
-        found=str(answer.value),
-    )
+    if answer.ok:
+        expect_at_least(answer.value, 0, "the device count is negative")
 
 
-@suite.check("SE-041")
+@creation.check("SE-041")
 def count_is_believable(plugin: DeviceLibrary) -> None:
     """Tried where the call succeeds."""
     answer = plugin.platform.device_count()
-    expect(
-        not answer.ok or answer.value <= MAX_DEVICES,
-        "the device count is impossible",
-        expected=f"at most {MAX_DEVICES}",
-        found=str(answer.value),
-    )
+    if answer.ok:
+        expect_at_most(answer.value, MAX_DEVICES, "the device count is impossible")
 
 
-@suite.check("SE-112")
+@creation.check("SE-112")
 def count_is_set(plugin: DeviceLibrary) -> None:
     """get_device_count sets the count in every call.
 
@@ -101,7 +104,7 @@ def count_is_set(plugin: DeviceLibrary) -> None:
     )
 
 
-@suite.check("SE-113", level=WORKS, severity=WARNING)
+@creation.check("SE-113", level=WORKS, severity=WARNING)
 def count_stays(plugin: DeviceLibrary) -> None:
     """The device count does not change from call to call.
 
@@ -111,15 +114,11 @@ def count_stays(plugin: DeviceLibrary) -> None:
     """
     _ = plugin.count
     counts = {plugin.platform.device_count().value for _ in range(_LOOKS)}
-    expect(
-        len(counts) == 1,
-        "the device count changes from call to call",
-        expected="one number",
-        found=f"{sorted(counts)} in {_LOOKS} calls",
-    )
+    message, found = "the device count changes from call to call", str(sorted(counts))
+    expect(len(counts) == 1, message, expected="one number", found=found)
 
 
-@suite.check("SE-114", level=ROBUST)
+@creation.check("SE-114", level=ROBUST)
 def count_by_threads(plugin: DeviceLibrary) -> None:
     """get_device_count can be called by several threads at once.
 
@@ -138,14 +137,14 @@ def count_by_threads(plugin: DeviceLibrary) -> None:
 # -- creating -------------------------------------------------------------------------------------
 
 
-@suite.check("SE-042")
+@creation.check("SE-042")
 def each_device_is_created(plugin: DeviceLibrary) -> None:
     """The first sixteen, one after the other."""
     for ordinal in range(_last_ordinal(plugin) + 1):
         _must_succeed(plugin.platform.create_device(ordinal)).destroy()
 
 
-@suite.judge("SE-043", "SE-044", "SE-045")
+@creation.judge("SE-043", "SE-044", "SE-045")
 def _without_warning(rule_id: str, plugin: DeviceLibrary) -> None:
     """Take the host's word on a device for whether a rule is kept."""
     for ordinal in range(_last_ordinal(plugin) + 1):
@@ -156,7 +155,7 @@ def _without_warning(rule_id: str, plugin: DeviceLibrary) -> None:
             raise Deviation(f"device {ordinal}: {'; '.join(found)}")
 
 
-@suite.check("SE-115", severity=WARNING)
+@creation.check("SE-115", severity=WARNING)
 def ordinal_is_filled_in(plugin: DeviceLibrary) -> None:
     """create_device writes the ordinal that it was asked for into SP_Device.
 
@@ -170,7 +169,7 @@ def ordinal_is_filled_in(plugin: DeviceLibrary) -> None:
         expect_equal(device.created.table.value("ordinal"), ordinal, "SP_Device.ordinal")
 
 
-@suite.check("SE-116", level=ROBUST, severity=WARNING)
+@creation.check("SE-116", level=ROBUST, severity=WARNING)
 def wrong_ordinals_are_refused(plugin: DeviceLibrary) -> None:
     """create_device refuses an ordinal that is not below the count.
 
@@ -188,7 +187,7 @@ def wrong_ordinals_are_refused(plugin: DeviceLibrary) -> None:
             )
 
 
-@suite.check("SE-117")
+@creation.check("SE-117")
 def device_stays_inside(plugin: DeviceLibrary) -> None:
     """create_device writes no further than SP_Device goes.
 
@@ -204,7 +203,7 @@ def device_stays_inside(plugin: DeviceLibrary) -> None:
     platform.destroy("device", device.pointer, lent=(device,))
 
 
-@suite.check("SE-118", level=ROBUST, severity=WARNING)
+@creation.check("SE-118", level=ROBUST, severity=WARNING)
 def device_is_created_again(plugin: DeviceLibrary) -> None:
     """A device that was destroyed can be created again.
 
@@ -220,7 +219,7 @@ def device_is_created_again(plugin: DeviceLibrary) -> None:
         _must_succeed(answer).destroy()
 
 
-@suite.check("SE-119", level=ROBUST, severity=WARNING)
+@creation.check("SE-119", level=ROBUST, severity=WARNING)
 def devices_leave_nothing(plugin: DeviceLibrary) -> None:
     """Devices that were destroyed leave no descriptors, mappings or threads behind.
 
@@ -241,7 +240,7 @@ def devices_leave_nothing(plugin: DeviceLibrary) -> None:
 # -- functions ------------------------------------------------------------------------------------
 
 
-@suite.check("SE-120", level=WORKS, severity=WARNING)
+@creation.check("SE-120", level=WORKS, severity=WARNING)
 def executors_are_alike(plugin: DeviceLibrary) -> None:
     """create_stream_executor gives the same functions each time.
 
@@ -269,7 +268,7 @@ def executors_are_alike(plugin: DeviceLibrary) -> None:
     )
 
 
-@suite.check("SE-121")
+@creation.check("SE-121")
 def timers_can_be_read(plugin: DeviceLibrary) -> None:
     """create_timer_fns succeeds and fills in nanoseconds.
 
@@ -292,7 +291,7 @@ def timers_can_be_read(plugin: DeviceLibrary) -> None:
     )
 
 
-@suite.judge("SE-046", "SE-047")
+@creation.judge("SE-046", "SE-047")
 def _allocator_is_usable(rule_id: str, plugin: DeviceLibrary) -> None:
     """Take the host's word on the RFC's allocator."""
     tables = plugin.tables
@@ -307,3 +306,93 @@ def _allocator_is_usable(rule_id: str, plugin: DeviceLibrary) -> None:
     if allocator is None:
         raise Unsupported("the plugin has no allocator of its own")
     allocator.destroy()
+
+
+facts = Suite("device", "facts", source="device.h")
+
+_BUS_ID = re.compile(r"(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]")
+_LAST_NODE = 1023  # kernels are built for so many
+_LEAST_BANDWIDTH = 1_000_000
+_MOST_BANDWIDTH = 10**15
+_SURROGATES = re.compile("[\udc80-\udcff]")
+
+
+@facts.check("SE-124", severity=WARNING)
+def texts_are_text(device: Workspace) -> None:
+    """Hardware name, vendor and bus id are UTF-8, without control characters.
+
+    Otherwise: They cannot be shown, nor written to JSON or logs as they are.
+    Remedy: Encode them as UTF-8, and end them where the hardware's own buffer has blanks or NULs.
+    """
+    facts = device.facts()
+    for name in ("hardware_name", "vendor", "pci_bus_id"):
+        text = getattr(facts, name) or ""
+        expect(
+            text.isprintable() and not _SURROGATES.search(text),
+            f"the device's {name} is no printable text",
+            expected="UTF-8 without control characters",
+            found=ascii(text),
+        )
+
+
+@facts.check("SE-125", severity=WARNING)
+def bus_id_has_its_form(device: Workspace) -> None:
+    """The PCI bus id looks like 0000:00:02.1, or is not given.
+
+    Otherwise: The NUMA node and the driver of the device cannot be found by it.
+    Remedy: Write domain:bus:device.function in hexadecimal, or leave it NULL.
+    """
+    bus_id = device.facts().pci_bus_id
+    if not bus_id:
+        raise Unsupported("the device has no PCI bus id")
+    message = "the PCI bus id has another form"
+    expect(_BUS_ID.fullmatch(bus_id), message, expected="such as 0000:00:02.1", found=bus_id)
+
+
+@facts.check("SE-126", "get_numa_node", ways=RAW, severity=WARNING)
+def numa_node_is_one(device: Workspace) -> None:
+    """The NUMA node is negative, or the number of a node.
+
+    Otherwise: Threads and memory are bound to a node that is not there.
+    Remedy: Return a negative number for what is not known.
+    """
+    expect_at_most(device.facts().numa_node or 0, _LAST_NODE, "the NUMA node is out of range")
+
+
+@facts.check("SE-127", "get_memory_bandwidth", ways=RAW, severity=WARNING)
+def bandwidth_is_one(device: Workspace) -> None:
+    """The memory bandwidth is negative, or a number of bytes per second.
+
+    Otherwise: Lists of devices, and who chooses a device by them, are misled.
+    Remedy: The unit is bytes per second. Return a negative number for what is not known.
+    """
+    found = device.facts().memory_bandwidth
+    if found is not None and found >= 0:
+        message = "the memory bandwidth is out of range"
+        expect_at_least(found, _LEAST_BANDWIDTH, message, " bytes per second")
+        expect_at_most(found, _MOST_BANDWIDTH, message, " bytes per second")
+
+
+@facts.check("SE-128", "get_gflops", ways=RAW, severity=WARNING)
+def gflops_are_some(device: Workspace) -> None:
+    """The GFLOPS are negative, or a finite number above 0.
+
+    Otherwise: Lists of devices, and who chooses a device by them, are misled.
+    Remedy: The unit is 1e9 operations per second. Return a negative number for what is not known.
+    """
+    found = device.facts().gflops
+    is_fine = found is None or (math.isfinite(found) and found != 0)
+    expected = "a finite number that is not 0"
+    expect(is_fine, "the GFLOPS are out of range", expected=expected, found=str(found))
+
+
+@facts.check("SE-129", severity=WARNING)
+def facts_stay(device: Workspace) -> None:
+    """What a device says of itself does not change.
+
+    Otherwise: Hosts ask once or often: two of them see two devices.
+    Remedy: Find the facts out once, in create_device.
+    """
+    before = device.facts()
+    device.memory()
+    expect_equal(device.facts(), before, "what the device says of itself")

@@ -89,9 +89,9 @@ class DeviceFacts(NamedTuple):
     gflops: float | None
 
 
-Result: TypeAlias = Literal["status", "handle", "number", "nothing"]
-"""A status alone; a status and a handle, which is the answer's value; a number without a status,
-which is the value; nothing at all."""
+Result: TypeAlias = Literal["status", "handle", "number", "flag", "memory", "nothing"]
+"""A status alone; a status and a handle, which is the answer's value; without a status, a number or
+memory, which is the value, or whether it worked; nothing at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ class Operations:
 
     # -- memory -----------------------------------------------------------------------------------
 
-    @operation("device.allocate", about="SE-131")
+    @operation("device.allocate", "memory", about="SE-131")
     def allocate(self, n_bytes: Size) -> None:
         """Value: a `Memory`. None, with code RESOURCE_EXHAUSTED, where `opaque` is NULL."""
 
@@ -160,7 +160,7 @@ class Operations:
     def deallocate(self, memory: Memory) -> None:
         """Give it back, by its address alone as TensorFlow does: size 0, payload 0."""
 
-    @operation("device.allocate_host")
+    @operation("device.allocate_host", "memory")
     def host_memory_allocate(self, n_bytes: Size) -> None:
         """Value: `Bytes`; as `allocate`."""
 
@@ -168,7 +168,7 @@ class Operations:
     def host_memory_deallocate(self, block: Bytes) -> None:
         """Give a block back."""
 
-    @operation("device.allocate_unified")
+    @operation("device.allocate_unified", "memory")
     def unified_memory_allocate(self, n_bytes: Size) -> None:
         """Value: a `UnifiedMemory`; as `allocate`."""
 
@@ -176,14 +176,14 @@ class Operations:
     def unified_memory_deallocate(self, block: Bytes) -> None:
         """Give a block back."""
 
-    @operation("device.memory_usage")
+    @operation("device.memory_usage", "flag")
     def device_memory_usage(self) -> None:
         """Value: (free, total). Returned (by slots): the C function's truth value.
 
         Code UNAVAILABLE where the plugin does not know.
         """
 
-    @operation("device.allocator_stats")
+    @operation("device.allocator_stats", "flag")
     def get_allocator_stats(self) -> None:
         """Value: `AllocatorStats` (`device.memory.allocator_stats`); as `device_memory_usage`.
 
@@ -254,7 +254,7 @@ class Operations:
     def synchronize_all_activity(self) -> None:
         """Wait for all streams."""
 
-    @operation("stream.add_callback", about="SE-278")
+    @operation("stream.add_callback", "flag", about="SE-278")
     def host_callback(self, stream: Stream, work: Work) -> None:
         """Have the host called when the stream gets there.
 
@@ -269,7 +269,7 @@ class Operations:
 
     @operation("event.close", "nothing")
     def destroy_event(self, event: Event) -> None:
-        """Destroy it."""
+        """Destroy an event, even one that is waited for."""
 
     @operation("event.status", "number")
     def get_event_status(self, event: Event) -> None:
@@ -285,7 +285,7 @@ class Operations:
 
     @operation("event.block")
     def block_host_for_event(self, event: Event) -> None:
-        """Wait for the event."""
+        """Wait until the event is passed."""
 
     # -- timers -----------------------------------------------------------------------------------
 
@@ -295,7 +295,7 @@ class Operations:
 
     @operation("timer.close", "nothing")
     def destroy_timer(self, timer: Timer) -> None:
-        """Destroy it."""
+        """Destroy a timer, whatever it measures."""
 
     @operation("timer.start")
     def start_timer(self, stream: Stream, timer: Timer) -> None:

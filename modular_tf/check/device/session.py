@@ -43,8 +43,7 @@ class DeviceSession(Session):
     def __init__(self, target: Target) -> None:
         """Load the plugin and create the device.
 
-        Raises:
-            Blocked: It cannot be loaded, or the device cannot be created.
+        Raises `Blocked` where it cannot be loaded, or the device cannot be created.
         """
         super().__init__(target)
         self._access: DeviceAccess | None = None
@@ -60,8 +59,7 @@ class DeviceSession(Session):
     def access(self) -> DeviceAccess:
         """The device that checks are tried on.
 
-        Raises:
-            Unsupported: The plugin has no such device, or none at all.
+        Raises `Unsupported` where the plugin has no such device, or none at all.
         """
         if self._access is None:
             raise Unsupported(self._why_none)
@@ -128,21 +126,13 @@ class DeviceLibrary(LibrarySession):
 
     @computed_once
     def verdict(self) -> DeviceTables | RefusedDeviceTables:
-        """What the loader makes of the plugin.
-
-        Raises:
-            Blocked: The library cannot be mapped.
-        """
+        """What the loader makes of the plugin; `Blocked` where the library cannot be mapped."""
         with blocked_by():
             return read_tables(self.map(), self.journal)
 
     @property
     def tables(self) -> DeviceTables:
-        """What the loader has accepted.
-
-        Raises:
-            Blocked: It refused the plugin.
-        """
+        """What the loader has accepted; `Blocked` where it refused the plugin."""
         with blocked_by():
             return accepted(self.verdict)
 
@@ -156,8 +146,7 @@ class DeviceLibrary(LibrarySession):
     def count(self) -> int:
         """The number of devices, which other checks are about.
 
-        Raises:
-            Blocked: It is unknown, or impossible.
+        Raises `Blocked` where it is unknown, or impossible.
         """
         count = int(self.platform.device_count().needed("SE-040"))
         if not 0 <= count <= MAX_DEVICES:
@@ -166,11 +155,7 @@ class DeviceLibrary(LibrarySession):
 
     @contextmanager
     def device(self, ordinal: int) -> Iterator[SlotDevice]:
-        """Create a device for a while.
-
-        Raises:
-            Blocked: It cannot be created.
-        """
+        """Create a device for a while; `Blocked` where it cannot be created."""
         device = SlotDevice(self.platform, ordinal)
         try:
             yield device
@@ -185,8 +170,7 @@ class DeviceLibrary(LibrarySession):
     def init(self) -> EntryTrial:
         """Call SE_InitPlugin as TensorFlow does.
 
-        Raises:
-            Blocked: The library cannot be mapped, or does not export it.
+        Raises `Blocked` where the library cannot be mapped, or does not export it.
         """
         with blocked_by():
             entry = self.map().symbol(ENTRY_POINT)
@@ -196,12 +180,7 @@ class DeviceLibrary(LibrarySession):
 
     @property
     def accepted_trial(self) -> EntryTrial:
-        """The trial, where it succeeded, and TensorFlow could go on.
-
-        Raises:
-            Blocked: It failed.
-            Unsupported: The functions lie elsewhere than where TensorFlow 2.21 looks for them.
-        """
+        """The trial, where it succeeded, and TensorFlow 2.21 finds the functions where it looks."""
         trial = self.trial
         if not trial.answer.ok:
             raise Blocked(f"SE_InitPlugin failed: {trial.answer.message}")

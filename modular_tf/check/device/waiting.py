@@ -78,8 +78,7 @@ class Gate:
     def must_block(self, call: Callable[[], Answer]) -> None:
         """Demand that a call works, and returns only when the gate was opened, which is done here.
 
-        Raises:
-            Deviation: It returned while the gate was shut, or failed.
+        Raises `Deviation` where it returned while the gate was shut, or failed.
         """
         watched = WatchedCall(call)
         returned = watched.returns(_ASLEEP_SECONDS, _POLLING_SECONDS)
@@ -96,8 +95,7 @@ class Gate:
     def must_not_block(self, call: Callable[[], Answer]) -> None:
         """Demand that a call works, and returns while the gate is shut, which stays so.
 
-        Raises:
-            Deviation: It waits, then the gate is opened; or it failed.
+        Raises `Deviation` where it waits, then the gate is opened; or it failed.
         """
         watched = WatchedCall(call)
         if not watched.returns(_STUCK_SECONDS, _BUSY_SECONDS):

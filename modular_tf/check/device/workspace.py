@@ -67,12 +67,7 @@ class HostBuffer:
     __slots__ = ("_block", "_start", "address", "view")
 
     def __init__(self, content: bytes | int, *, shift: int = 0) -> None:
-        """Make a buffer.
-
-        Args:
-            content: The bytes, or how many bytes of 0.
-            shift: How far from an aligned address it begins, less than 64.
-        """
+        """Make a buffer of some bytes, or so many of 0, `shift` bytes from an aligned address."""
         size = content if isinstance(content, int) else len(content)
         self._block = fresh_host_memory(size + 4 * _GUARD_BYTES)
         base = address_of(self._block)
@@ -208,9 +203,7 @@ class Workspace(Operations):
     def adopt(self, kind: str, thing: Any) -> Any:
         """Have something destroyed afterwards that the check itself made, and return it.
 
-        Args:
-            kind: "device", "host", "unified", "stream", "event" or "timer".
-            thing: What the operation returned.
+        Its kind is "device", "host", "unified", "stream", "event" or "timer".
         """
         self._made[kind].append(thing)
         return thing
@@ -257,12 +250,7 @@ class Workspace(Operations):
         prepared(self.memcpy_htod(stream, target, source, n_bytes))
 
     def call_back(self, stream: Stream, work: Work) -> None:
-        """Have a stream call a function.
-
-        Raises:
-            Unsupported: It is UNIMPLEMENTED.
-            Blocked: It failed, or ended the process of an earlier check.
-        """
+        """Have a stream call a function; as `prepared`, where that ended no process before."""
         for call in ("host_callback", OPERATIONS["host_callback"].host):
             if call in self.target.lost_calls:
                 raise Blocked(f"host_callback ended a process: see {self.target.lost_calls[call]}")
@@ -282,9 +270,8 @@ class Workspace(Operations):
     def held(self, stream: Stream) -> Gate:
         """Hold a stream without work until the gate is opened; it is held when this returns.
 
-        Raises:
-            Unsupported: Streams of this device run at once, and cannot be held.
-            Blocked: Its callbacks do not work, which other checks are about.
+        Raises `Unsupported` where streams of this device run at once, and `Blocked` where its
+        callbacks do not work, which other checks are about.
         """
         gate = self.gate(stream)
         gate.require_callback()
@@ -328,9 +315,7 @@ class Workspace(Operations):
     def must_pass_meanwhile(self, event: Event, what: str) -> None:
         """Demand that an event becomes COMPLETE while other streams are held back.
 
-        Raises:
-            Deviation: It does not.
-            Blocked: Nor does one of a stream that has nothing to do with the others.
+        Raises `Blocked` where one of a stream of its own does not either.
         """
         if self.gets_passed(event):
             return
@@ -361,8 +346,7 @@ class Workspace(Operations):
     def close(self) -> None:
         """Wait for all work, destroy what is left, inspect the guards of all buffers.
 
-        Raises:
-            Deviation: The plugin wrote outside of a host buffer.
+        Raises `Deviation` where the plugin wrote outside of a host buffer.
         """
         for gate in self._gates:
             gate.open()
@@ -376,12 +360,7 @@ class Workspace(Operations):
 
 
 def prepared(answer: Answer) -> Any:
-    """Go on where a step that the check only prepares with has worked, with the answer's value.
-
-    Raises:
-        Unsupported: It is UNIMPLEMENTED.
-        Blocked: It failed; names the check that is about it.
-    """
+    """Return the value of a step that the check only prepares with; see `Answer.needed`."""
     return answer.needed(OPERATIONS[answer.call.partition("(")[0]].about)
 
 
@@ -403,16 +382,9 @@ _PIECE_BYTES = 1 << 16
 def expect_bytes(
     found: bytes, expected: bytes, what: str, *, severity: Severity | None = None
 ) -> None:
-    """Demand that bytes are the expected ones.
+    """Demand that bytes, such as `the target of memcpy_dtod`, are the expected ones.
 
-    Args:
-        found: The plugin's.
-        expected: The rule's.
-        what: What they are, such as `the target of memcpy_dtod`.
-        severity: As in `Deviation`.
-
-    Raises:
-        Deviation: They differ; names the first that does, and how many do.
+    The message names the first byte that differs, and how many do.
     """
     if found == expected:
         return
@@ -441,15 +413,7 @@ def expect_bytes(
 
 
 def expect_apart(ranges: Sequence[tuple[int, int]], what: str) -> None:
-    """Demand that no two ranges share a byte.
-
-    Args:
-        ranges: Address and size of each, in bytes.
-        what: They are, such as `device memories`.
-
-    Raises:
-        Deviation: Two do.
-    """
+    """Demand that no two of several `device memories` share a byte; each is address and size."""
     for (start, size), (after, _) in pairwise(sorted(ranges)):
         expect(
             start + size <= after,

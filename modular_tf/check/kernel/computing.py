@@ -36,11 +36,7 @@ _THREADS = 4
 def _expect_agreement(
     sample: Sample, found: Sequence[Output], expected: Sequence[Output], when: str
 ) -> None:
-    """Demand that two results of a sample agree.
-
-    Raises:
-        Deviation: They do not.
-    """
+    """Demand that two results of a sample agree; `Deviation` where they do not."""
     for index, (one, other) in enumerate(zip(found, expected, strict=True)):
         same = one.shape == other.shape and agree(one.kind, one.data, other.data)
         expect(
@@ -117,8 +113,7 @@ def two_objects_can_be_made_at_once(plugin: KernelSession) -> None:
 def _expect_kept(rule_id: str, plugin: KernelSession) -> None:
     """Call each kernel with made-up inputs; that it reports a failure is no fault.
 
-    Raises:
-        Deviation: One breaks the rule.
+    Raises `Deviation` where one breaks the rule.
     """
     for failure in plugin.survey.failures:
         expect(

@@ -36,14 +36,7 @@ class LostCallError(Exception):
 class Kernels:
     """The kernels of a plugin, and the devices that they work on. [any thread]
 
-    Attributes:
-        kernels: In the plugin's order.
-
-    Args:
-        service: Has the plugin loaded.
-        kernels: As above.
-        lost_calls: The calls in which checks before lost their process, by operation and step.
-        journal: Records each call.
+    `kernels` are in the plugin's order; `lost_calls` are those of `Target`.
     """
 
     def __init__(

@@ -88,8 +88,7 @@ def sample_of(
 ) -> Sample:
     """Return a call of a kernel.
 
-    Raises:
-        NoSampleError: An input or attribute is of a kind that cannot be made up.
+    Raises `NoSampleError` where an input or attribute is of a kind that cannot be made up.
     """
     attrs = _types(registration, definition)
     groups = [_tensors(arg, attrs, form, numbers) for arg in definition.inputs]
@@ -304,8 +303,7 @@ _REFERENCES: Mapping[str, Reference] = {
 def reference_of(sample: Sample) -> list[Output] | None:
     """Return what a sample should give, None where that is not known.
 
-    Raises:
-        Unsupported: numpy is not installed.
+    Raises `Unsupported` where numpy is not installed.
     """
     compute = _REFERENCES.get(sample.node.op)
     kinds = (*sample.node.input_types, *sample.node.output_types)

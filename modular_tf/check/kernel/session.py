@@ -41,11 +41,7 @@ class KernelLibrary(LibrarySession):
 
     @computed_once
     def offer(self) -> KernelOffer:
-        """What the library registers.
-
-        Raises:
-            Blocked: It cannot be mapped.
-        """
+        """What the library registers; `Blocked` where it cannot be mapped."""
         with blocked_by():
             library = self.map()
         if library.symbol(ENTRY_POINT) is not None:  # its devices come before its kernels
@@ -102,8 +98,7 @@ class KernelSession(Session):
     def survey(self) -> Survey:
         """What became of one call of each kernel and more, which the first check makes.
 
-        Raises:
-            Unsupported: No kernel could be called.
+        Raises `Unsupported` where no kernel could be called.
         """
         survey = self._survey
         if not survey.working and not survey.failures:
@@ -145,10 +140,6 @@ class Survey:
         working: One for each kernel that computes one.
         failures: All that failed.
         untried: Why some kernels were not called, by what they are.
-
-    Args:
-        kernels: Calls the kernels.
-        numbers: Makes up elements.
     """
 
     def __init__(self, kernels: Kernels, numbers: Random) -> None:
