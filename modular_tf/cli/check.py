@@ -35,7 +35,7 @@ from modular_tf.check.settings import (
 )
 from modular_tf.cli.frame import Invocation, argument, command
 from modular_tf.cli.output import has_colour, message_of, printable, report_error, report_problems
-from modular_tf.cli.process import Exit, terminate_as_interrupt
+from modular_tf.cli.process import Exit, expect_exit, terminate_as_interrupt
 from modular_tf.cli.progress import ProgressLine
 from modular_tf.cli.values import FILE, FOLDER, PLUGIN, URI, factor
 from modular_tf.codec import encode
@@ -245,8 +245,8 @@ def _check(
     if files["html"] or files["badge"]:
         require_templates()
     before = None if values["compare"] is None else read_report(values["compare"])
-    candidates, problems = candidates_of(plugins)
-    report_problems(problems)
+    candidates, missing = candidates_of(plugins)
+    report_problems(missing)
     seed = secrets.randbits(_SEED_BITS) if values["seed"] is None else values["seed"]
     with CheckProgress() as progress, terminate_as_interrupt():
         report = check_plugins(
@@ -257,19 +257,19 @@ def _check(
             tell=progress.tell,
             announce=_write_call if values["in_process"] else None,
         )
+    code = Exit.DONE if report.conforms else Exit.NO if report.has_checked else Exit.NOTHING
+    problems = ["nothing was checked"] if code is Exit.NOTHING else []
+    if report.faults:
+        code = Exit.OUR_FAULT
+        problems = [f"internal error of modular-tf: {fault}" for fault in report.faults]
+    if report.interrupted:
+        code, problems = Exit.INTERRUPTED, [CUT_SHORT]
+    expect_exit(code)
     verbose, annotations = call.options.verbose > 0, values["annotations"]
     write(report, files, call, before, verbose=verbose, annotations=annotations)
-    if report.interrupted:
-        report_error(CUT_SHORT)
-        return Exit.INTERRUPTED
-    for fault in report.faults:
-        report_error(f"internal error of modular-tf: {fault}")
-    if report.faults:
-        return Exit.OUR_FAULT
-    if not report.has_checked:
-        report_error("nothing was checked")
-        return Exit.NOTHING
-    return Exit.DONE if report.conforms else Exit.NO
+    for problem in problems:
+        report_error(problem)
+    return code
 
 
 class CheckProgress(ProgressLine):

@@ -115,6 +115,19 @@ def test_annotations_hold_no_control_characters_of_a_file_name(mtf, tmp_path):
     assert b"\x1b" not in ended.out
 
 
+def test_a_reader_that_leaves_makes_no_success_of_a_defect(spoilt):
+    reading, writing = os.pipe()
+    os.close(reading)
+    words = ["check", spoilt, *QUICK, "--json"]  # more than a buffer holds
+    done = subprocess.run(
+        [sys.executable, "-m", "modular_tf", *words], stdout=writing, stderr=subprocess.PIPE,
+        check=False,
+    )  # fmt: skip
+    os.close(writing)
+
+    assert (done.returncode, done.stderr) == (Exit.NO, b"")
+
+
 def test_junit_and_annotations_are_written(mtf, spoilt, tmp_path):
     path = tmp_path / "junit.xml"
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from modular_tf.abi.layout import (
+from modular_tf.abi.layouts import (
+    LAYOUTS,
     Field,
     Kind,
     Layout,
@@ -59,3 +60,6 @@ KERNEL_LAYOUTS = (
     Layout("TF_TString", None, 24, (Field("u", 0, 24, Kind.STRUCT),)),
 )
 """The structs that plugins and host read by their fields; all releases share them."""
+
+ALL_LAYOUTS = {**LAYOUTS, **{(layout.name, layout.dialect): layout for layout in KERNEL_LAYOUTS}}
+"""These and those that the loader reads."""

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["DLPACK_STRUCTS", "DLPACK_VERSION", "StructLayout"]
-
-DLPACK_VERSION = (1, 3)
-
 
 @dataclass(frozen=True)
 class StructLayout:
