@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.abi import dlpack_elements
@@ -60,12 +61,12 @@ class DataType:
         """Whether an element is its bytes, which may be copied."""
         return self.size > 0
 
-    @property
+    @cached_property
     def element(self) -> ElementType | None:
         """The element type of DLPack, None if arrays cannot hold the type."""
         return None if self.element_name is None else dlpack_elements.by_name(self.element_name)
 
-    @property
+    @cached_property
     def dlpack(self) -> tuple[int, int, int] | None:
         """The code, bits and lanes of a `DLDataType`, None if arrays cannot hold the type.
 

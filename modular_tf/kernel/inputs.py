@@ -56,6 +56,11 @@ def bind_arguments(
     Raises InvalidArgumentError if there are too many inputs, too few, or one is given twice
     (KN-043).
     """
+    if (
+        len(positional) == len(definition.inputs)
+        and named.keys() <= definition.attrs_by_name.keys()
+    ):
+        return list(positional), dict(named)
     names = [arg.name for arg in definition.inputs]
     attrs = {key.removesuffix("_") if key.removesuffix("_") in definition.attrs_by_name
              and key not in definition.attrs_by_name else key: value
@@ -166,21 +171,22 @@ def place_input(site: KernelSite, given: Given, *, on_host: bool) -> KernelInput
         if on_host or site.is_host or isinstance(source, StringContent):
             return _on_host(given, source)
         return _on_device(given, site.device.put(source))
-    if source.device.executor is not site.executor:
+    if source._executor is not site.executor:  # noqa: SLF001  (of this package)
         there, here = source.device.name, site.device.name
         other = "that of another plugin service" if there == here else here
         raise InvalidArgumentError(
             f"an input is on {there}, and the kernel works on {other}; give array.copy_to(device)"
         )
-    is_aligned = source.address % _ALIGNMENT == 0 or not source.nbytes  # a view may begin anywhere
+    made = _on_device(given, source, is_on_host=site.is_host)
+    is_aligned = made.address % _ALIGNMENT == 0 or not made.n_bytes  # a part may begin anywhere
     if site.is_host and is_aligned:
-        return _on_device(given, source)._replace(is_on_host=True)
+        return made
     if site.is_host or on_host:
         return _on_host(given, content_of(source.to_host()))
     memory = source.device_memory
     if memory is None or (memory.is_borrowed and not is_aligned):  # pinned memory, or a part
-        source = source.copy_to(site.device)
-    return _on_device(given, source)
+        return _on_device(given, source.copy_to(site.device))
+    return made
 
 
 def _of_strings(source: StringContent) -> KernelInput:
@@ -189,10 +195,11 @@ def _of_strings(source: StringContent) -> KernelInput:
     return KernelInput(address, size, source.shape, STRING, True, [elements, source.text])  # noqa: FBT003
 
 
-def _on_device(given: Given, array: DeviceArray) -> KernelInput:
+def _on_device(given: Given, array: DeviceArray, *, is_on_host: bool = False) -> KernelInput:
     memory = array.device_memory
     hold = None if memory is None else memory.hold
-    return KernelInput(array.address, array.nbytes, given.shape, given.type, False, (array, hold))  # noqa: FBT003
+    address, kept = array.address, (array, hold)
+    return KernelInput(address, array.nbytes, given.shape, given.type, is_on_host, kept)
 
 
 def _on_host(given: Given, content: ArrayContent | StringContent) -> KernelInput:

@@ -49,32 +49,28 @@ def take_outputs(
     described = lib.mtf_kernel_outputs(result)
     taken: list[Any] = []
     for index in range(count):
-        source = described[index].from_input
-        if described[index].type == STRING.number:
-            taken.append(_strings(described[index]))
+        output = described[index]
+        source, shape = output.from_input, tuple(output.dims[0 : output.rank])
+        if output.type == STRING.number:
+            taken.append(strings_at(int(ffi.cast("uintptr_t", output.data)), shape))
         elif source < 0:
-            taken.append(_taken(result, index, described[index], site))
+            taken.append(_taken(result, index, output, shape, site))
         else:
-            is_given = source in donated
-            taken.append(_of_input(described[index], inputs[source], site, is_given=is_given))
+            taken.append(_of_input(inputs[source], shape, site, is_given=source in donated))
     return taken
 
 
-def _strings(output: Any) -> Any:
-    return strings_at(int(ffi.cast("uintptr_t", output.data)), output.dims[0 : output.rank])
-
-
-def _taken(result: Any, index: int, output: Any, site: KernelSite) -> DeviceArray:
+def _taken(
+    result: Any, index: int, output: Any, shape: tuple[int, ...], site: KernelSite
+) -> DeviceArray:
     kind = by_number(output.type)
     dtype = kind.dlpack
     if dtype is None:
         raise UnimplementedError(
             f"output {index} has elements of type {kind}, which no array holds"
         )
-    shape = tuple(output.dims[0 : output.rank])
     executor = site.executor
     memory: DeviceMemory | HostMemory
-    address = int(ffi.cast("uintptr_t", output.data))
     if output.owner:
         native = call_and_own(lib.mtf_kernel_take_memory, (result, index), lib.mtf_memory_free)
         memory = DeviceMemory(executor, native, output.size)
@@ -82,8 +78,11 @@ def _taken(result: Any, index: int, output: Any, site: KernelSite) -> DeviceArra
         memory = DeviceMemory.allocate(executor, 0)
     else:
         hold = call_and_own(lib.mtf_kernel_take_buffer, (result, index), lib.mtf_kernel_buffer_free)
-        memory = _borrowed(site, address, output, _Lent(hold))
-    return _typed(DeviceArray(site.device, memory, shape, dtype, is_padded=_is_padded(kind)), kind)
+        memory = _borrowed(site, int(ffi.cast("uintptr_t", output.data)), output, _Lent(hold))
+    array = DeviceArray(site.device, memory, shape, dtype, is_padded=_is_padded(kind))
+    if kind.is_quantized:
+        array._data_type = kind.number  # noqa: SLF001  (kernels set it)
+    return array
 
 
 def _typed(array: DeviceArray, kind: DataType) -> DeviceArray:
@@ -101,9 +100,10 @@ def _borrowed(
     return DeviceMemory.borrow(executor, address, output.size, owner=hold)
 
 
-def _of_input(output: Any, source: KernelInput, site: KernelSite, *, is_given: bool) -> DeviceArray:
+def _of_input(
+    source: KernelInput, shape: tuple[int, ...], site: KernelSite, *, is_given: bool
+) -> DeviceArray:
     """Return an output that is an input: in its memory if that was given away, else a copy."""
-    shape = tuple(output.dims[0 : output.rank])
     dtype = source.type.dlpack
     if is_given and dtype is not None:
         address, size = source.address, source.n_bytes

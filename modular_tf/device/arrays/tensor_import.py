@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from modular_tf.abi.dlpack_devices import HOST, DeviceType
-from modular_tf.abi.dlpack_layouts import DLPACK_VERSION
+from modular_tf.abi.dlpack_devices import DLPACK_VERSION, HOST, DeviceType
 from modular_tf.errors import InvalidArgumentError
 from modular_tf.native.tensor import Tensor, consume
 
