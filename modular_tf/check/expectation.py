@@ -64,6 +64,16 @@ def expect(condition: object, message: str, *, expected: str = "", found: str = 
         raise Deviation(message, expected=expected, found=found)
 
 
+def expect_at_least(found: float, least: float, message: str, unit: str = "") -> None:
+    """Demand that a number is no less than another; the message says what is wrong if it is."""
+    expect(found >= least, message, expected=f"at least {least}{unit}", found=f"{found}{unit}")
+
+
+def expect_at_most(found: float, most: float, message: str, unit: str = "") -> None:
+    """Demand that a number is no more than another; as `expect_at_least`."""
+    expect(found <= most, message, expected=f"at most {most}{unit}", found=f"{found}{unit}")
+
+
 def expect_equal(found: object, expected: object, what: str) -> None:
     """Demand that a value, such as `the length of a closed file`, is the expected one."""
     if found != expected:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import code_found
 from modular_tf.check.check import BOTH, RAW, ROBUST, WARNING, Suite
 from modular_tf.check.expectation import Blocked, Unsupported, expect
-from modular_tf.check.filesystem.access import QUESTIONS, OpenFile
-from modular_tf.check.filesystem.every_operation import failures, is_success, successes
+from modular_tf.check.filesystem.operations import MOVES, QUESTIONS, REMOVALS, OpenFile
 from modular_tf.check.filesystem.workspace import FilesystemWorkspace, expect_content
 from modular_tf.check.memory_watch import raise_harm_at_loading
 from modular_tf.filesystem.uri import dirname
@@ -20,7 +19,79 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from modular_tf.check.answers import Answer
-    from modular_tf.check.filesystem.every_operation import Call
+
+Call = tuple[str, "Answer"]
+"""An operation, and what it returned."""
+
+_CONTENT = b"content of each file"
+
+
+def successes(fs: FilesystemWorkspace) -> Iterator[Call]:
+    """Call each operation that is offered so that it should succeed."""
+    uri, other, directory = (fs.path(name) for name in ("each-file", "each-copy", "each-dir"))
+    for slot in ("new_writable_file", "new_appendable_file"):
+        yield from _called(
+            fs, slot, uri, uses=[("append", _CONTENT), ("tell",), ("flush",), ("sync",), ("close",)]
+        )
+    yield from _called(fs, "new_random_access_file", uri, uses=[("read", 0, 4)])
+    yield from _called(fs, "new_read_only_memory_region_from_file", uri)
+    for slot in ("path_exists", "stat", "get_file_size"):
+        yield from _called(fs, slot, uri)
+    yield from _called(fs, "copy_file", uri, other)
+    if fs.offers("copy_file"):
+        yield from _called(fs, "rename_file", other, f"{other}-renamed")
+    yield from _called(fs, "create_dir", directory)
+    for slot in ("is_directory", "get_children", "delete_dir"):
+        yield from _called(fs, slot, directory)
+    yield from _called(fs, "recursively_create_dir", f"{directory}-deep/er")
+    yield from _called(fs, "delete_recursively", f"{directory}-deep")
+    yield from _called(fs, "get_matching_paths", f"{fs.root}/each-*")
+    yield from _called(fs, "delete_file", uri)
+
+
+def failures(fs: FilesystemWorkspace) -> Iterator[Call]:
+    """Call each operation that is offered so that it should fail: on names of nothing."""
+    for slot in (*QUESTIONS, *REMOVALS):
+        yield from _called(fs, slot, fs.missing())
+    for slot in MOVES:
+        yield from _called(fs, slot, fs.missing(), fs.path("Y"))
+    for slot in ("create_dir", "new_writable_file", "new_appendable_file"):
+        yield from _called(fs, slot, fs.below_missing())
+
+
+def codes_of_all(fs: FilesystemWorkspace) -> dict[str, int]:
+    """Return the code of each operation by its slot, the last one where it has two."""
+    return {slot: answer.code for slot, answer in successes(fs)}
+
+
+def _called(
+    fs: FilesystemWorkspace, slot: str, *uris: str, uses: list[tuple[Any, ...]] | None = None
+) -> Iterator[Call]:
+    """Call an operation where it is offered, and what it opens by `uses`; clean that up."""
+    answer = _tried(fs, slot, partial(fs.call, slot, *uris))
+    if answer is None:
+        return
+    yield slot, answer
+    file = answer.value
+    if isinstance(file, OpenFile):
+        for use, *arguments in uses or [] if answer.ok else []:
+            used = _tried(fs, use, partial(file.call, use, *arguments))
+            if used is not None:
+                yield use, used
+        file.cleanup()
+
+
+def _tried(fs: FilesystemWorkspace, slot: str, call: Callable[[], Answer]) -> Answer | None:
+    try:
+        return call() if fs.offers(slot) else None
+    except (Unsupported, Blocked):
+        return None
+
+
+def is_success(answer: Answer) -> bool:
+    """Return whether an answer is no failure; the end of a file is none."""
+    return answer.code in {Code.OK, Code.OUT_OF_RANGE}
+
 
 statuses = Suite("filesystem", "statuses", ways=RAW, source="tf_status.h")
 
@@ -193,6 +264,8 @@ memory = Suite("filesystem", "memory", level=ROBUST, ways=RAW)
 _ODD_LENGTHS = (1, 7, 8, 15, 16, 17, 31, 63, 64, 65, 127, 4095, 4096, 4097)
 """In bytes: where buffers that are one byte too short show."""
 
+_LONGEST_NAME = 255
+
 
 @memory.check("FS-329")
 def keeps_to_its_memory(fs: FilesystemWorkspace) -> None:
@@ -203,62 +276,32 @@ def keeps_to_its_memory(fs: FilesystemWorkspace) -> None:
     named.
     Source: the C language; filesystem.h, on const arguments
 
-    Lengths at which buffers are often too short; memory is looked at after each call.
-    The access itself looks at all memory after each call, and fails the check.
+    Lengths at which buffers are often too short. The access itself looks at all memory after each
+    call, and fails the check.
     """
     raise_harm_at_loading("FS-329")
     for length in _ODD_LENGTHS:
-        for step in (_use_file, _ask, _list, _move, _remove):
+        name = fs.path("n" * min(length, _LONGEST_NAME))
+        copy, directory = fs.path("copy"), fs.path("directory")
+        uses = [("append", b"x" * length), ("tell",), ("flush",), ("close",)]
+        reads = ((0, length), (length - 1, 2), (0, 2 * length), (length, 1))
+        for _ in _called(fs, "new_writable_file", name, uses=uses):
+            pass
+        for _ in _called(
+            fs, "new_random_access_file", name, uses=[("read", *part) for part in reads]
+        ):
+            pass
+        calls: tuple[tuple[Any, ...], ...] = (
+            *((slot, name) for slot in ("path_exists", "stat", "is_directory", "get_file_size")),
+            ("paths_exist", [name, fs.missing()], True),
+            ("get_children", fs.root),
+            ("get_matching_paths", f"{name[:-1]}*"),
+            ("copy_file", name, copy),
+            ("rename_file", copy, fs.path("moved")),
+            ("create_dir", directory),
+            ("delete_dir", directory),
+            ("delete_file", name),
+        )
+        for slot, *arguments in calls:
             with suppress(Unsupported):
-                step(fs, length)
-
-
-def _use_file(fs: FilesystemWorkspace, length: int) -> None:
-    writer = fs.new_writable_file(_name(fs, length)).value
-    if writer is not None:
-        for step in (lambda: writer.append(b"x" * length), writer.tell, writer.flush, writer.close):
-            _attempt(step)
-        writer.cleanup()
-    reader = fs.new_random_access_file(_name(fs, length)).value
-    if reader is not None:
-        for offset, n in ((0, length), (length - 1, 2), (0, 2 * length), (length, 1)):
-            _attempt(partial(reader.read, offset, n))
-        reader.close()
-
-
-def _ask(fs: FilesystemWorkspace, length: int) -> None:
-    uri = _name(fs, length)
-    for question in (fs.path_exists, fs.stat, fs.is_directory):
-        _attempt(partial(question, uri))
-    _attempt(lambda: fs.get_file_size(uri))
-    _attempt(lambda: fs.paths_exist([uri, fs.missing()]))
-
-
-def _list(fs: FilesystemWorkspace, length: int) -> None:
-    pattern = f"{_name(fs, length)[:-1]}*"
-    _attempt(lambda: fs.get_children(fs.root))
-    _attempt(lambda: fs.get_matching_paths(pattern))
-
-
-def _move(fs: FilesystemWorkspace, length: int) -> None:
-    uri = _name(fs, length)
-    _attempt(lambda: fs.copy_file(uri, fs.path("copy")))
-    _attempt(lambda: fs.rename_file(fs.path("copy"), fs.path("moved")))
-
-
-def _remove(fs: FilesystemWorkspace, length: int) -> None:
-    directory = fs.path("directory")
-    _attempt(lambda: fs.create_dir(directory))
-    _attempt(lambda: fs.delete_dir(directory))
-    _attempt(lambda: fs.delete_file(_name(fs, length)))
-
-
-def _attempt(step: Callable[[], object]) -> None:
-    with suppress(Unsupported):
-        step()
-
-
-def _name(fs: FilesystemWorkspace, length: int) -> str:
-    """Return a URI whose last name has so many bytes, as far as names may be long."""
-    longest = 255
-    return fs.path("n" * min(length, longest))
+                fs.call(slot, *arguments)

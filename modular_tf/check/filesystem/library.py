@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from modular_tf.check.filesystem.library_session import FilesystemLibrary
-    from modular_tf.check.offered import Offered
     from modular_tf.discovery.probe import ElfFacts
+    from modular_tf.first_contact.finding import Finding
 
 library = Suite("library", "library", level=LOADS, ways=LIBRARY)
 
@@ -169,7 +169,7 @@ def _is_kept_by_loading(rule_id: str, plugin: FilesystemLibrary) -> None:
         raise Blocked(f"loading it was not finished: see {hiding[0]}: {broken[hiding[0]]}")
 
 
-def _broken(found: Offered) -> Iterator[tuple[str, str]]:
+def _broken(found: Finding) -> Iterator[tuple[str, str]]:
     """Yield the rules that were broken, with what was found; the gravest last."""
     for note in found.notes:
         if note.rule_id and note.rule_id in _RULES:

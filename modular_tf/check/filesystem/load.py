@@ -11,26 +11,22 @@ from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.check import HARD, RAW, ROBUST, WARNING, Suite
+from modular_tf.check.endings import KEPT, expect_clean_end, expect_use_after_fork
 from modular_tf.check.expectation import Unsupported, expect, expect_equal
-from modular_tf.check.filesystem.access import MOVES
-from modular_tf.check.filesystem.forked_process import expect_use_after_fork
-from modular_tf.check.filesystem.model import ON_ONE_PATH, ModelWalk
-from modular_tf.check.filesystem.process_end import expect_clean_end
+from modular_tf.check.filesystem.sequence_steps import STEPS, perform
 from modular_tf.check.filesystem.workspace import CONTENT, FilesystemWorkspace
-from modular_tf.check.sequences.stage import GROUP
+from modular_tf.check.sequences import GROUP, random_program
 from modular_tf.check.under_load import expect_of_threads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from modular_tf.check.sequences.stage import SequenceGround
+    from modular_tf.check.sequences import SequenceSession
 
 load = Suite("filesystem", "load", traits="writes", seconds=60)
 
 _THREADS = 8
 _STEPS = 200
-_NAMES = ("a", "b", "d", "d/a", "d/b", "é")
-_LARGEST = 4096
 
 
 @load.check(
@@ -57,24 +53,8 @@ def _work_alone(fs: FilesystemWorkspace, seed: int) -> None:
 
 def _work(fs: FilesystemWorkspace, root: str, seed: int) -> None:
     chance = random.Random(seed)  # noqa: S311  (to be repeated)
-    walk = ModelWalk(fs.below(root))
-    for _ in range(min(_STEPS, int(fs.target.options.get("many", _STEPS)))):
-        with suppress(Unsupported):
-            _one_step(walk, chance)
-
-
-def _one_step(walk: ModelWalk, chance: random.Random) -> None:
-    path = chance.choice(_NAMES)
-    match chance.randrange(5):
-        case 0:
-            pieces = [chance.randbytes(chance.randrange(_LARGEST)) for _ in range(3)]
-            walk.write(path, pieces, append=chance.random() < 1 / 3)
-        case 1:
-            walk.read(path, chance.randrange(_LARGEST), chance.randrange(_LARGEST))
-        case 2:
-            walk.do(chance.choice(MOVES), path, chance.choice(_NAMES))
-        case _:
-            walk.do(chance.choice(ON_ONE_PATH), path)
+    steps = min(_STEPS, fs.target.options.many or _STEPS)
+    perform(fs.below(root), random_program(STEPS, chance, steps))
 
 
 @load.check("FS-322", level=HARD)
@@ -136,7 +116,7 @@ def ends_without_cleanup(fs: FilesystemWorkspace) -> None:
 
     TensorFlow never calls it.
     """
-    expect_clean_end(fs)
+    expect_clean_end(fs.target, KEPT, fs.path("X"))
 
 
 @load.check("FS-330", "new_random_access_file", "read", level=ROBUST, severity=WARNING)
@@ -160,7 +140,7 @@ sequences = Suite(
 
 
 @sequences.check("FS-320")
-def keeps_to_the_model(ground: SequenceGround) -> None:
+def keeps_to_the_model(ground: SequenceSession) -> None:
     """Whatever operations came before, the next one does what a tree of files would do.
 
     Otherwise: Programs run sequences that no test covers, and lose data or crash in them.

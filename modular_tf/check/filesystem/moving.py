@@ -261,7 +261,7 @@ def copies_a_long_file(fs: FilesystemWorkspace) -> None:
     Otherwise: Data is lost at the borders of buffers.
     Remedy: Go on after a short read or write, at the offset that was reached.
     """
-    length = int(fs.target.options.get("large_bytes", _LONG))
+    length = fs.target.options.large_bytes or _LONG
     content = fs.random.randbytes(length)
     source, target = fs.make_file("long", content), fs.path("copied_long")
     fs.copy_file(source, target).must_be_ok()
@@ -281,7 +281,7 @@ def copies_beyond_two_gigabytes(fs: FilesystemWorkspace) -> None:
 
     Only where the option `large_files` asks for it: true, or a length in bytes.
     """
-    wished = fs.target.options.get("large_files")
+    wished = fs.target.options.large_files
     if not wished:
         raise Unsupported("files of more than 2 GiB are tried with the option large_files only")
     length = _BEYOND_INT if wished is True else int(wished)

@@ -17,7 +17,7 @@ from modular_tf.check.expectation import (
     expect_in,
     note,
 )
-from modular_tf.check.filesystem.access import Stat
+from modular_tf.check.filesystem.operations import Stat
 from modular_tf.check.filesystem.refusals import MISSING, REFUSED, TENSORFLOW, refusals
 from modular_tf.check.filesystem.workspace import CONTENT
 from modular_tf.check.outcome import Pass
@@ -181,7 +181,7 @@ def takes_many_paths(fs: FilesystemWorkspace) -> None:
     """
     file = fs.make_file("again")
     _expect_answers(fs, [file, file], *[Code.OK] * 2)
-    many = min(_PATHS, fs.target.options.get("many", _PATHS))
+    many = min(_PATHS, fs.target.options.many or _PATHS)
     codes = [int(Code.OK)] * (many - 1) + [int(Code.NOT_FOUND)]
     answer = fs.paths_exist([file] * (many - 1) + [fs.missing()])
     statuses = answer.must_be_ok()
@@ -277,7 +277,7 @@ def tells_the_time(fs: FilesystemWorkspace) -> None:
     Otherwise: Caches that compare times keep old content, or fetch all anew.
     Remedy: Multiply seconds by 1000000000; count from 1970, in UTC.
     """
-    tolerance = fs.target.options.get("clock_tolerance_s", _TOLERANCE_S) * _SECOND
+    tolerance = int((fs.target.options.clock_tolerance_s or _TOLERANCE_S) * _SECOND)
     earliest = time.time_ns() - tolerance
     found = _stat(fs, fs.make_file("timed")).mtime_ns
     latest = time.time_ns() + tolerance
@@ -584,7 +584,7 @@ def lists_thousands(fs: FilesystemWorkspace) -> None:
     Remedy: Go on with the continuation token until the listing is complete.
     """
     directory = fs.make_dir("big")
-    many = fs.target.options.get("many", _ENTRIES)
+    many = fs.target.options.many or _ENTRIES
     expected = [fs.make_file(f"big/{index:06}", b"x").rpartition("/")[2] for index in range(many)]
     names = sorted(_children(fs, directory))
     expect_equal(len(names), many, "the number of children")

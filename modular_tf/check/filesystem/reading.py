@@ -16,7 +16,7 @@ from modular_tf.check.under_load import at_once, must_not_grow, rounds_of
 
 if TYPE_CHECKING:
     from modular_tf.check.answers import Answer
-    from modular_tf.check.filesystem.access import Reader, Region
+    from modular_tf.check.filesystem.operations import Reader, Region
     from modular_tf.check.filesystem.workspace import FilesystemWorkspace
 
 reading = Suite(

@@ -23,8 +23,7 @@ from modular_tf.check.check import (
     Suite,
 )
 from modular_tf.check.expectation import Blocked, Deviation, expect, expect_equal
-from modular_tf.check.filesystem.access import OPERATIONS, has_slot, host_offers
-from modular_tf.check.filesystem.every_operation import codes_of_all
+from modular_tf.check.filesystem.every_call import codes_of_all
 from modular_tf.check.filesystem.library import breaks_nothing_but
 from modular_tf.check.filesystem.library_session import (
     TABLES,
@@ -33,6 +32,7 @@ from modular_tf.check.filesystem.library_session import (
     overwrite,
     registration_of,
 )
+from modular_tf.check.filesystem.operations import OPERATIONS, has_slot, host_offers
 from modular_tf.check.filesystem.session import further_filesystem, initialised, workspace_on
 from modular_tf.check.filesystem.workspace import CONTENT, expect_content
 from modular_tf.check.memory_watch import Depth, HeapWatch, raise_harm_to_heap

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.check.check import LIBRARY, RAW, ROBUST, WARNING, Suite
 from modular_tf.check.expectation import Deviation, Unsupported, expect, expect_equal
-from modular_tf.check.filesystem.slots import open_raw
+from modular_tf.check.filesystem.by_slots import open_raw
 from modular_tf.check.filesystem.workspace import CONTENT, expect_content
 from modular_tf.check.under_load import Held, at_once, must_not_grow, resident_bytes, rounds_of
 from modular_tf.filesystem.uri import clean_path, parse_uri

@@ -17,7 +17,7 @@ from modular_tf.check.under_load import at_once, must_not_grow, rounds_of
 
 if TYPE_CHECKING:
     from modular_tf.check.answers import Answer
-    from modular_tf.check.filesystem.access import Writer
+    from modular_tf.check.filesystem.operations import Writer
     from modular_tf.check.filesystem.workspace import FilesystemWorkspace
 
 writing = Suite("filesystem", "writing", traits="writes", source="filesystem.h, TF_WritableFileOps")

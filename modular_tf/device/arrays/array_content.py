@@ -11,9 +11,8 @@ from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modular_tf.abi.data_types import by_name as number_type
-from modular_tf.abi.dlpack_devices import HOST, DeviceType
+from modular_tf.abi.dlpack_devices import DLPACK_VERSION, HOST, DeviceType
 from modular_tf.abi.dlpack_elements import ElementType, TypeCode, by_dtype, by_name, by_numpy
-from modular_tf.abi.dlpack_layouts import DLPACK_VERSION
 from modular_tf.device.memory.device_memory import HostMemory, host_buffer
 from modular_tf.errors import InvalidArgumentError
 from modular_tf.native.ffi import ffi

@@ -94,7 +94,7 @@ def parse_memory(table: object) -> dict[str, MemorySettings]:
 
 
 def _parse(values: Mapping[str, object], where: str) -> MemorySettings:
-    checked = checked_table(MemorySettings, values, where)
+    checked = checked_table(keys_of(MemorySettings), values, where)
     if "limit_bytes" in values and "fraction" in values:
         raise ValueError(f"{where}: limit_bytes and fraction: expected one of the two")
     return MemorySettings(**checked)

@@ -164,7 +164,7 @@ void TF_OpDefinitionBuilderDeprecated(TF_OpDefinitionBuilder* builder, int, cons
   add_flag(builder, __func__, 'D');
 }
 
-// Shape functions are never run (shape_functions.cc).
+// Shape functions are never run.
 void TF_OpDefinitionBuilderSetShapeInferenceFunction(TF_OpDefinitionBuilder* builder,
                                                      void (*)(TF_ShapeInferenceContext*, TF_Status*)) {
   find_builder(builder, __func__);
