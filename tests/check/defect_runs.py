@@ -45,7 +45,9 @@ _SETTINGS = {
 }
 _VARIANTS_OF = {"library": "filesystem"}
 """The fixture plugin whose variants stand for a kind that has none."""
-_ABSENT = {"kernel": ("TF_DefectThatNoHostHas",)}
+_ABSENT = {"kernel": ("TF_DefectThatNoHostHas",), "unfit": ("TF_LookUpOpDef",)}
+"""The symbols that no host has, by fixture, as a plan finds them."""
+
 _SCHEMES = {"filesystem": "defect", "local_filesystem": "file"}
 _QUICKLY = {
     "large_bytes": 1 << 16, "many": 40, "pressure_mib": 32, "programs": 60, "repeat": 64,
