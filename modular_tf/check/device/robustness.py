@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING
@@ -27,7 +27,6 @@ from modular_tf.device.streams.event import EventStatus
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from modular_tf.check.answers import Answer
     from modular_tf.check.device.operations import Event, Stream
     from modular_tf.check.device.session import DeviceLibrary
     from modular_tf.check.device.workspace import Workspace
@@ -95,18 +94,6 @@ def success_sets_ok(device: Workspace) -> None:
     )
 
 
-def _refused(device: Workspace) -> Answer:
-    """Return the answer to a call that a plugin has reason to refuse.
-
-    Raises:
-        Unsupported: It does not.
-    """
-    answer = device.memset32(device.stream(), device.memory(64), 1, 10)
-    if answer.ok:
-        raise Unsupported("no call that the kit knows makes this device fail")
-    return answer
-
-
 @errors.check("SE-289", "memset32", ways=RAW, severity=WARNING)
 def failures_say_something(device: Workspace) -> None:
     """A failure has a code from 1 to 16, and a message.
@@ -115,7 +102,9 @@ def failures_say_something(device: Workspace) -> None:
     Remedy: Set one of the TF_Code numbers, and say in words what is wrong.
     Source: status.h
     """
-    answer = _refused(device)
+    answer = device.memset32(device.stream(), device.memory(64), 1, 10)
+    if answer.ok:
+        raise Unsupported("no call that the kit knows makes this device fail")
     expect(
         1 <= answer.code <= _LAST_CODE,
         "a failure has an unknown code",
@@ -282,34 +271,6 @@ def threads_use_memory(device: Workspace) -> None:
     _in_threads(work)
 
 
-@dataclass
-class _Trace:
-    """What was demanded and what was seen; ticks are numbers that no two share.
-
-    Attributes:
-        demanded: Of each callback, those that must have ended before it starts.
-        started: The tick of each callback's start.
-        ended: The tick of its end.
-    """
-
-    demanded: dict[int, frozenset[int]] = field(default_factory=dict)
-    started: dict[int, int] = field(default_factory=dict)
-    ended: dict[int, int] = field(default_factory=dict)
-
-    def breaches(self) -> list[tuple[int, int]]:
-        """Return each callback that started before one that it had to wait for had ended."""
-        return [
-            (then, first)
-            for then, before in self.demanded.items()
-            for first in before
-            if self.ended[first] > self.started[then]
-        ]
-
-    def lost(self) -> list[int]:
-        """Return the callbacks that were never called."""
-        return [number for number in self.demanded if number not in self.ended]
-
-
 class _OrderProgram:
     """Work of many threads on few streams, and what order their events demand.
 
@@ -320,50 +281,48 @@ class _OrderProgram:
     wait for. What other threads enqueue on the same stream meanwhile demands nothing.
 
     Attributes:
-        trace: Complete when all streams are done.
+        demanded: Of each callback, those that must have ended before it starts.
+        started: When each callback started, by a number that no two moments share.
+        ended: When it ended.
     """
 
     def __init__(self, device: Workspace, streams: list[Stream]) -> None:
-        self.trace = _Trace()
+        self.demanded: dict[int, frozenset[int]] = {}
+        self.started: dict[int, int] = {}
+        self.ended: dict[int, int] = {}
         self._device = device
         self._streams = streams
         self._recorded: list[tuple[Event, frozenset[int]]] = []
         self._numbers, self._ticks = count(), count()
-        self._seeds = [device.random.getrandbits(32) for _ in range(_THREADS)]
 
-    def enqueue(self) -> None:
-        """Have all threads take all their steps; the streams need not get anywhere."""
-        at_once([partial(self._thread, seed) for seed in self._seeds])
-
-    def _thread(self, seed: int) -> None:
+    def take_steps(self, seed: int) -> None:
+        """Take the steps of one thread; the streams need not get anywhere."""
         choose = random.Random(seed)  # noqa: S311  (repeatable)
         before: list[set[int]] = [set() for _ in self._streams]
         for _ in range(_STEPS):
             at = choose.randrange(_STREAMS)
-            step = choose.choice((self._call, self._call, self._record, self._wait))
-            step(choose, self._streams[at], before[at])
+            stream, step = self._streams[at], choose.choice(("call", "call", "record", "wait"))
+            if step == "call":
+                self._call(stream, before[at])
+            elif step == "record":
+                event = self._device.event()
+                self._device.record_event(stream, event).must_be_ok()
+                self._recorded.append((event, frozenset(before[at])))
+            elif self._recorded:
+                event, known = choose.choice(self._recorded[-_STREAMS:])
+                self._device.wait_for_event(stream, event).must_be_ok()
+                before[at] |= known
 
-    def _call(self, _: random.Random, stream: Stream, before: set[int]) -> None:
+    def _call(self, stream: Stream, before: set[int]) -> None:
         number = next(self._numbers)
-        self.trace.demanded[number] = frozenset(before)
-        self._device.host_callback(stream, lambda: self._called(number)).must_be_ok()
+
+        def called() -> None:
+            self.started[number] = next(self._ticks)
+            self.ended[number] = next(self._ticks)
+
+        self.demanded[number] = frozenset(before)
+        self._device.host_callback(stream, called).must_be_ok()
         before.add(number)
-
-    def _called(self, number: int) -> None:
-        self.trace.started[number] = next(self._ticks)
-        self.trace.ended[number] = next(self._ticks)
-
-    def _record(self, _: random.Random, stream: Stream, before: set[int]) -> None:
-        event = self._device.event()
-        self._device.record_event(stream, event).must_be_ok()
-        self._recorded.append((event, frozenset(before)))
-
-    def _wait(self, choose: random.Random, stream: Stream, before: set[int]) -> None:
-        if not self._recorded:
-            return
-        event, known = choose.choice(self._recorded[-_STREAMS:])
-        self._device.wait_for_event(stream, event).must_be_ok()
-        before |= known
 
 
 @threads.check("SE-297", "host_callback", "wait_for_event")
@@ -376,16 +335,22 @@ def threads_keep_the_order_of_events(device: Workspace) -> None:
     streams = [device.stream() for _ in range(_STREAMS)]
     last, *others = [device.held(stream) for stream in streams]
     program = _OrderProgram(device, streams)
-    program.enqueue()
+    seeds = [device.random.getrandbits(32) for _ in range(_THREADS)]
+    at_once([partial(program.take_steps, seed) for seed in seeds])
     for gate in others:
         gate.open()
     time.sleep(_HEAD_START_SECONDS)
     last.open()
     for stream in streams:
         device.done(stream)
-    lost = program.trace.lost()
+    lost = program.demanded.keys() - program.ended.keys()
     expect(not lost, "callbacks of eight threads were not called", found=f"{len(lost)} are missing")
-    breaches = program.trace.breaches()
+    breaches = [
+        (then, first)
+        for then, before in program.demanded.items()
+        for first in before
+        if program.ended[first] > program.started[then]
+    ]
     expect(
         not breaches,
         "callbacks ran before what their streams had to wait for",

@@ -96,11 +96,11 @@ def sample_of(
         [each.kind for each in group] if arg.is_list else group[0].kind
         for arg, group in zip(definition.inputs, groups, strict=True)
     ]
-    given = {name: value for name, value in attrs.items() if name not in definition.inferred_attrs}
-    given |= {
-        attr.name: _made_up(attr, form) for attr in definition.attrs if _is_needed(attr, definition)
-        and attr.name not in given
-    }  # fmt: skip
+    inferred = definition.inferred_attrs
+    given = {name: value for name, value in attrs.items() if name not in inferred}
+    for attr in definition.attrs:
+        if not (attr.has_default or attr.may_be_absent or attr.name in inferred):
+            given.setdefault(attr.name, _made_up(attr, form))
     try:
         node = build_node(definition, types, given, label=registration.label)
     except ModularTFError as error:
@@ -151,11 +151,6 @@ def _tensor(arg: ArgDefinition, kind: DataType, form: Form, numbers: random.Rand
         return SampleTensor(kind, (form.rank,), elements_of(kind, range(form.rank)))
     shape = form.shape[-1:] if arg.name == "bias" else form.shape
     return SampleTensor(kind, shape, random_elements(kind, math.prod(shape), numbers))
-
-
-def _is_needed(attr: AttrDefinition, definition: OpDefinition) -> bool:
-    is_given = attr.has_default or attr.may_be_absent or attr.name in definition.inferred_attrs
-    return not is_given
 
 
 def _made_up(attr: AttrDefinition, form: Form) -> Any:
