@@ -173,7 +173,8 @@ def import_sessions() -> None:
 
     A session whose extra is not installed fails where it is made.
     """
-    for module, _ in _SESSIONS.values():
+    modules = {f"modular_tf.check.{module}" for module, _ in _SESSIONS.values()}
+    for module in (*sorted(modules), "modular_tf.service.service"):
         with suppress(ImportError):
-            import_module(f"modular_tf.check.{module}")
+            import_module(module)
     import_stores()

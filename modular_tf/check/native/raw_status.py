@@ -13,6 +13,13 @@ if TYPE_CHECKING:
 
 _SENTINEL = b"(the plugin did not set the status)"
 _POISON = 2
+_CDECLS = {
+    "TF_NewStatus": "void *(*)(void)",
+    "TF_DeleteStatus": "void(*)(void *)",
+    "TF_SetStatus": "void(*)(void *, int, char const *)",
+    "TF_GetCode": "int(*)(void const *)",
+    "TF_Message": "char const *(*)(void const *)",
+}
 
 
 class StatusContent(NamedTuple):
@@ -31,33 +38,11 @@ class StatusContent(NamedTuple):
     touched: bool
 
 
-class _Functions(NamedTuple):
-    """The host runtime's own, as plugins import them."""
-
-    new: Any
-    delete: Any
-    set: Any
-    code: Any
-    message: Any
-
-
 @cache
-def _functions() -> _Functions:
+def _functions() -> dict[str, Any]:
+    """Return the host runtime's own functions, as plugins import them."""
     runtime = load_runtime()
-
-    def function(name: str, cdecl: str) -> Any:
-        address = runtime.symbol(name)
-        if address is None:
-            raise RuntimeError(f"the host runtime has no {name}")
-        return ffi.cast(cdecl, address)
-
-    return _Functions(
-        new=function("TF_NewStatus", "void *(*)(void)"),
-        delete=function("TF_DeleteStatus", "void(*)(void *)"),
-        set=function("TF_SetStatus", "void(*)(void *, int, char const *)"),
-        code=function("TF_GetCode", "int(*)(void const *)"),
-        message=function("TF_Message", "char const *(*)(void const *)"),
-    )
+    return {name: ffi.cast(cdecl, runtime.symbol(name)) for name, cdecl in _CDECLS.items()}
 
 
 class RawStatus:
@@ -77,16 +62,16 @@ class RawStatus:
 
     def __init__(self, *, poisoned: bool = False) -> None:
         self._f = _functions()
-        self.pointer = self._f.new()
-        self._f.set(self.pointer, _POISON, _SENTINEL)
+        self.pointer = self._f["TF_NewStatus"]()
+        self._f["TF_SetStatus"](self.pointer, _POISON, _SENTINEL)
         if not poisoned:
             # The runtime's own call would drop the text; the code is the first field (status.h).
             ffi.cast("int32_t *", self.pointer)[0] = 0
 
     def read(self) -> StatusContent:
         """Return what it holds now."""
-        code = int(self._f.code(self.pointer))
-        raw = bytes(ffi.string(self._f.message(self.pointer)))
+        code = int(self._f["TF_GetCode"](self.pointer))
+        raw = bytes(ffi.string(self._f["TF_Message"](self.pointer)))
         if raw == _SENTINEL:
             return StatusContent(code, "", is_text=True, touched=False)
         text = raw.decode("utf-8", "replace")
@@ -96,9 +81,9 @@ class RawStatus:
         return self
 
     def __exit__(self, *raised: object) -> None:
-        self._f.delete(self.pointer)
+        self._f["TF_DeleteStatus"](self.pointer)
 
 
 def set_status(pointer: Any, code: int, message: str) -> None:
     """Set a `TF_Status` that a plugin lent, as the host's side of a callback does."""
-    _functions().set(pointer, code, message.encode("utf-8", "backslashreplace"))
+    _functions()["TF_SetStatus"](pointer, code, message.encode("utf-8", "backslashreplace"))

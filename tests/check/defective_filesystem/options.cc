@@ -1,8 +1,9 @@
-// One option beside what the reference plugin offers, capacity_bytes: what is longer is refused, and
-// so is the close of a file that was refused a part.
+// Options beside what the reference plugin offers: capacity_bytes, by which what is longer is refused,
+// and so is the close of a file that was refused a part, and block_bytes, which means nothing.
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <mutex>
 #include <set>
 
@@ -12,9 +13,13 @@ namespace {
 
 using defective::Tables;
 
-constexpr char kName[] = "capacity_bytes";
+struct Option {
+  const char* name;
+  std::atomic<int64_t> value;
+};
 
-std::atomic<int64_t> capacity{0};  // 0: no limit
+Option options_of_all[] = {{"capacity_bytes", {0}}, {"block_bytes", {4096}}};
+std::atomic<int64_t>& capacity = options_of_all[0].value;  // 0: no limit
 std::mutex lock;
 std::set<const void*> cut;  // the handles of files that were refused a part
 TF_WritableFileOps reference;
@@ -24,29 +29,38 @@ T* zeroed() {
   return static_cast<T*>(std::calloc(1, sizeof(T)));
 }
 
-TF_Filesystem_Option* exported() {
-  auto* option = zeroed<TF_Filesystem_Option>();
-  option->name = strdup(kName);
-  option->description = strdup("Bytes that may be appended at once. 0: no limit.");
-  option->value = zeroed<TF_Filesystem_Option_Value>();
-  option->value->type_tag = TF_Filesystem_Option_Type_Int;
-  option->value->num_values = 1;
-  option->value->values = zeroed<TF_Filesystem_Option_Value_Union>();
-  option->value->values[0].int_val = capacity;
-  return option;
+Option* find(const char* name) {
+  for (Option& option : options_of_all) {
+    if (std::strcmp(option.name, name) == 0) return &option;
+  }
+  return nullptr;
+}
+
+void fill(const Option& from, TF_Filesystem_Option& option) {
+  option.name = strdup(from.name);
+  option.description = strdup("A number of bytes.");
+  option.value = zeroed<TF_Filesystem_Option_Value>();
+  option.value->type_tag = TF_Filesystem_Option_Type_Int;
+  option.value->num_values = 1;
+  option.value->values = zeroed<TF_Filesystem_Option_Value_Union>();
+  option.value->values[0].int_val = from.value;
 }
 
 void get_configuration(const TF_Filesystem*, TF_Filesystem_Option** options, int* count,
                        TF_Status* status) {
-  *options = exported();
-  *count = 1;
+  *count = 0;
+  *options = static_cast<TF_Filesystem_Option*>(
+      std::calloc(std::size(options_of_all), sizeof(TF_Filesystem_Option)));
+  for (const Option& option : options_of_all) fill(option, (*options)[(*count)++]);
   TF_SetStatus(status, TF_OK, "");
 }
 
 void get_option(const TF_Filesystem*, const char* key, TF_Filesystem_Option** option,
                 TF_Status* status) {
-  if (std::strcmp(key, kName) != 0) return TF_SetStatus(status, TF_NOT_FOUND, key);
-  *option = exported();
+  const Option* found = find(key);
+  if (found == nullptr) return TF_SetStatus(status, TF_NOT_FOUND, key);
+  *option = zeroed<TF_Filesystem_Option>();
+  fill(*found, **option);
   TF_SetStatus(status, TF_OK, "");
 }
 
@@ -54,13 +68,12 @@ void set_configuration(const TF_Filesystem*, const TF_Filesystem_Option* options
                        TF_Status* status) {
   for (int i = 0; i < count; ++i) {
     const TF_Filesystem_Option_Value& value = *options[i].value;
-    if (std::strcmp(options[i].name, kName) != 0) {
-      return TF_SetStatus(status, TF_NOT_FOUND, options[i].name);
-    }
+    Option* found = find(options[i].name);
+    if (found == nullptr) return TF_SetStatus(status, TF_NOT_FOUND, options[i].name);
     if (value.type_tag != TF_Filesystem_Option_Type_Int || value.num_values != 1) {
       return TF_SetStatus(status, TF_INVALID_ARGUMENT, "one whole number is expected");
     }
-    capacity = value.values[0].int_val;
+    found->value = value.values[0].int_val;
   }
   TF_SetStatus(status, TF_OK, "");
 }

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from modular_tf.abi.layouts import (
+    FILESYSTEM_OPS,
+    RANDOM_ACCESS_FILE_OPS,
+    READ_ONLY_MEMORY_REGION_OPS,
+    WRITABLE_FILE_OPS,
+)
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.calls import listen
 from modular_tf.check.expectation import Blocked, Unsupported
 from modular_tf.check.filesystem.by_slots import SlotFilesystem, default_name
+from modular_tf.check.filesystem.operations import OPERATIONS, TABLES
 from modular_tf.filesystem.filesystem import Filesystem
 from tests.check.subjects.conftest import FILE, ROOT
 
@@ -317,3 +324,11 @@ def test_slots_are_told_by_their_table(raw_filesystem):
 )
 def test_without_translate_name_the_rule_stands_in(uri):
     assert default_name(uri) == Filesystem("zz", "host").translate_name(uri)
+
+
+def test_each_slot_that_a_host_calls_has_a_row():
+    uncalled = "get_filesystem_configuration_keys"
+
+    assert [*OPERATIONS] == [s.name for s in FILESYSTEM_OPS.slots if s.name != uncalled]
+    for table in (RANDOM_ACCESS_FILE_OPS, WRITABLE_FILE_OPS, READ_ONLY_MEMORY_REGION_OPS):
+        assert TABLES[table.name].keys() == {slot.name for slot in table.slots}
