@@ -58,11 +58,10 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from modular_tf.device.executor import Executor
+    from modular_tf.device.executor import DeviceContext, Executor
     from modular_tf.device.factory import DeviceFactory
     from modular_tf.device.memory.allocator_stats import AllocatorStats, MemoryUsage
     from modular_tf.device.memory.device_memory import ArrayMemory, HostBuffer, MemoryKind
-    from modular_tf.device.streams.device_context import DeviceContext
     from modular_tf.device.streams.timer import Timer
 
 _KINDS: dict[str, type[DeviceMemory | HostMemory]] = {

@@ -13,7 +13,6 @@ from modular_tf.abi.data_types import DataType
 from modular_tf.device.device import DeviceArray
 from modular_tf.errors import InvalidArgumentError, ModularTFError, NotFoundError
 from modular_tf.kernel.aliases import alias_attrs, aliases_of, name_both, package_for
-from modular_tf.kernel.attributes import attr_key, convert_value
 from modular_tf.kernel.inputs import (
     bind_arguments,
     donated_inputs,
@@ -21,7 +20,7 @@ from modular_tf.kernel.inputs import (
     is_number,
     place_input,
 )
-from modular_tf.kernel.node import build_node
+from modular_tf.kernel.node import attr_key, build_node, convert_value
 from modular_tf.kernel.running import prepared_call
 from modular_tf.kernel.selection import KernelCandidate, candidates, device_types_of
 from modular_tf.kernel.variable import Variable

@@ -176,7 +176,8 @@ class KernelRunner:
         except ModularTFError:
             raise
         except BaseException:
-            keep_for_good(inputs)  # it is unknown which of them the kernel has kept, or reads
+            # It is unknown which of them the kernel has kept, or reads.
+            _for_good.append([given.kept for given in inputs])
             raise
 
     def _await(self, kernel: PreparedKernel, result: Any, inputs: Sequence[KernelInput]) -> None:
@@ -267,11 +268,6 @@ def keep_retained_by_failed(inputs: Sequence[KernelInput]) -> None:
     failed = call_and_own(lib.mtf_kernel_take_failed, (), lib.mtf_kernel_result_free)
     if failed:
         keep_retained(failed, inputs)
-
-
-def keep_for_good(inputs: Sequence[KernelInput]) -> None:
-    """Keep inputs that a kernel may use at any time: nothing tells when it is done."""
-    _for_good.append([given.kept for given in inputs])
 
 
 def drop_released() -> None:
