@@ -29,8 +29,8 @@ class Verdict(Enum):
     KNOWN = "known"  # a deviation that the configuration names, with a reason
 
 
-BAD = frozenset({Verdict.FAILED, Verdict.CRASHED, Verdict.HUNG, Verdict.EXITED})
-"""The verdicts after which a plugin does not conform."""
+BAD = (Verdict.CRASHED, Verdict.EXITED, Verdict.FAILED, Verdict.HUNG)
+"""The verdicts after which a plugin does not conform, in the order of a report."""
 
 CONCLUSIVE = frozenset(set(Verdict) - {Verdict.SKIPPED, Verdict.BLOCKED})
 """The verdicts after which something was checked."""

@@ -206,7 +206,7 @@ class CheckSettings:
 
         A profile excuses a wrong answer, never a crash; a known deviation may be one.
         """
-        if outcome.verdict not in BAD | {Verdict.WARNED}:
+        if outcome.verdict not in {*BAD, Verdict.WARNED}:
             return outcome
         for known in self.known:
             if known.covers(outcome):

@@ -47,7 +47,7 @@ def try_device(device: Device, plugin: Plugin, seconds: float) -> list[dict[str,
 
     def add(outcome: Outcome) -> None:
         check, verdict = DEVICE_OPERATIONS[outcome.check_id], outcome.verdict
-        works = None if verdict is Verdict.SKIPPED else verdict not in BAD | {Verdict.BLOCKED}
+        works = None if verdict is Verdict.SKIPPED else verdict not in {*BAD, Verdict.BLOCKED}
         message = f"{outcome.message}: {outcome.found}" if outcome.found else outcome.message
         if outcome.incident is not None:
             frames = outcome.incident.backtrace

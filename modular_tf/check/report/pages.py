@@ -21,13 +21,7 @@ from modular_tf.errors import ConfigError
 if TYPE_CHECKING:
     from modular_tf.check.report.report import Report
 
-_SHOWN = (
-    *sorted(BAD, key=lambda verdict: verdict.value),
-    Verdict.BLOCKED,
-    Verdict.WARNED,
-    Verdict.NOTED,
-    Verdict.KNOWN,
-)
+_SHOWN = (*BAD, Verdict.BLOCKED, Verdict.WARNED, Verdict.NOTED, Verdict.KNOWN)
 _COLOURS = {"good": "#1a7f37", "bad": "#b3261e", "open": "#57606a"}
 _PER_LETTER, _MARGIN = 6.5, 6.0  # of the badge's font; the text is stretched to fit
 

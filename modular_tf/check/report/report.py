@@ -121,14 +121,12 @@ class PluginReport:
         A level counts where something of it was checked, and nothing of it is bad or blocked; none
         does where checks have no outcome.
         """
-        reached = None
+        reached, counts = None, self.counts_by_level
         for level in Level:
-            if level > self.level or self.unanswered:
+            verdicts = counts.get(level, Counter()).keys()
+            if level > self.level or self.unanswered or verdicts & {*BAD, Verdict.BLOCKED}:
                 break
-            verdicts = [o.verdict for o in self.outcomes if all_checks()[o.check_id].level is level]
-            if any(verdict in BAD or verdict is Verdict.BLOCKED for verdict in verdicts):
-                break
-            if any(verdict in CONCLUSIVE for verdict in verdicts):
+            if verdicts & CONCLUSIVE:
                 reached = level
         return reached
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from modular_tf.check.report.report import PluginReport, Report
     from modular_tf.check.report.wording import Cause
 
-_SHOWN_AT_LENGTH = (*sorted(BAD, key=lambda verdict: verdict.value), Verdict.WARNED)
+_SHOWN_AT_LENGTH = (*BAD, Verdict.WARNED)
 _SHOWN_IN_SHORT = (Verdict.NOTED, Verdict.KNOWN, Verdict.BLOCKED)
 _FIRST_COLUMN = 16
 _MOST_BLOCKED = 3
@@ -190,7 +190,7 @@ def change_line(change: Change) -> str:
 _ESCAPES_OF_MESSAGES = {ord("%"): "%25", ord("\r"): "%0D", ord("\n"): "%0A"}
 _ESCAPES_OF_PROPERTIES = {**_ESCAPES_OF_MESSAGES, ord(":"): "%3A", ord(","): "%2C"}
 _KINDS = {
-    "error": tuple(sorted(BAD, key=lambda verdict: verdict.value)),
+    "error": BAD,
     "warning": (Verdict.BLOCKED, Verdict.WARNED),
     "notice": (Verdict.NOTED,),
 }
