@@ -28,10 +28,10 @@ class _Call(NamedTuple):
 
 
 class CallLog:
-    """Holds the last calls; a fork writes them, and the process that made it reads them.
+    """The last calls; a fork writes them, and the process that made it reads them.
 
-    Each call has a slot with its number in it, which it shares with no call of another thread. The
-    last call of each thread has one more, which lasts while others go on calling.
+    Each call has a slot with its number in it, and the last call of each thread one more, which
+    lasts while others go on calling.
     """
 
     def __init__(self) -> None:
@@ -63,9 +63,8 @@ class CallLog:
     def calls(self, thread: int | None = None) -> tuple[str, ...]:
         """Return them, the last at the end; what a plugin has overwritten comes as it is.
 
-        Args:
-            thread: The thread that was lost, as the kernel counts threads: its last call comes
-                last, whatever other threads have called since. None where that is not known.
+        The last call of the thread that was lost, as the kernel counts threads, comes last,
+        whatever other threads have called since.
         """
         calls = sorted(filter(None, map(self._call, range(_CALLS))))
         of_threads = filter(None, map(self._call, range(_CALLS, _CALLS + _THREADS)))

@@ -105,23 +105,13 @@ def check_plugins(
     tell: Callable[[PluginPlan, Outcome], None] | None = None,
     announce: Callable[[str], None] | None = None,
 ) -> Report:
-    """Check libraries, one after the other; this process maps none of them.
+    """Check libraries, one after the other, and return the results.
 
-    Args:
-        candidates: The libraries.
-        settings: What the user wants.
-        seed: Of all that is random.
-        limits: How long checks may take, and how many processes there may be.
-        tell: Is called with each outcome as soon as it is known, as the settings see it.
-        announce: Where it is given, all is tried in this very process, as for a debugger, and it is
-            called with each call before the call is made.
-
-    Returns:
-        The results; where the user interrupts the run, those that were known by then.
-
-    Raises:
-        ConfigError: A name in the settings matches no check.
-        OSError: No process can be started.
+    Where the user interrupts the run, these are the ones that were known by then. `tell` is called
+    with each outcome as soon as it is known, as the settings see it. This process maps no library,
+    unless `announce` is given: then all is tried in it, as for a debugger, and `announce` is called
+    with each call before the call is made. Raises `ConfigError` if a name in the settings matches
+    no check, and `OSError` if no process can be started.
     """
     begun = time.monotonic()
     reports: list[PluginReport] = []

@@ -237,19 +237,6 @@ def find_settings(start: str) -> str | None:
         directory = above
 
 
-def load_settings(path: str, *, profile: str | None = None) -> CheckSettings:
-    """Read a settings file.
-
-    Args:
-        path: The file.
-        profile: The name of a profile to use instead of the file's own choice.
-
-    Raises:
-        ConfigError: It cannot be read, or a key is unknown or has the wrong shape.
-    """
-    return decided(os.path.dirname(path), path=path, profile=profile)
-
-
 def decided(
     directory: str,
     *,
@@ -260,19 +247,10 @@ def decided(
     through_host: bool | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> CheckSettings:
-    """Return the settings that count: the nearest file's, and what is said instead of them.
+    """Return the settings that count: those of a file, with what is given instead.
 
-    Args:
-        directory: Where to begin to look for a settings file.
-        path: The settings file, where one is named.
-        profile: The kind of store.
-        level: Up to which level.
-        root: A URI below which everything may be made and removed.
-        through_host: Whether checks of the plugin's slots run once more through this package.
-        options: For the checks; they replace those of the file.
-
-    Raises:
-        ConfigError: The file, or one of the values, is invalid.
+    The file is the one that is named, or the nearest one from a directory upwards. Raises
+    `ConfigError` if the file, or one of the values, is invalid.
     """
     path = path or find_settings(directory)
     file = {} if path is None else _table_of_file(path)

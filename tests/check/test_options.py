@@ -11,7 +11,7 @@ import pytest
 import modular_tf.check
 from modular_tf.check.options import OPTIONS
 from modular_tf.check.pytest_plugin import settings_for
-from modular_tf.check.settings import FILE_NAME, bundled_profile, load_settings, profile_names
+from modular_tf.check.settings import FILE_NAME, bundled_profile, decided, profile_names
 from modular_tf.errors import ConfigError
 
 _RIGHT = {
@@ -75,7 +75,7 @@ def test_a_value_of_the_right_shape_is_taken(name, tmp_path):
     settings = tmp_path / FILE_NAME
     settings.write_text(f"[options]\n{name} = {json.dumps(_RIGHT[name])}\n")
 
-    assert load_settings(str(settings)).options == {name: _RIGHT[name]}
+    assert decided("", path=str(settings)).options == {name: _RIGHT[name]}
 
 
 @pytest.mark.parametrize("name", OPTIONS)
@@ -85,7 +85,7 @@ def test_a_value_of_another_shape_is_refused_with_what_is_expected(name, tmp_pat
     settings.write_text(f"[options]\n{name} = {value}\n")
 
     with pytest.raises(ConfigError, match=f"options: {name}: expected .*, found "):
-        load_settings(str(settings))
+        decided("", path=str(settings))
 
 
 def test_a_mistyped_name_is_refused_with_the_one_that_was_meant(tmp_path):
@@ -93,7 +93,7 @@ def test_a_mistyped_name_is_refused_with_the_one_that_was_meant(tmp_path):
     settings.write_text("[options]\nreapeat = 3\n")
 
     with pytest.raises(ConfigError, match="did you mean repeat"):
-        load_settings(str(settings))
+        decided("", path=str(settings))
 
 
 def test_options_of_a_profile_and_of_a_test_class_are_looked_at_too(tmp_path):
@@ -101,7 +101,7 @@ def test_options_of_a_profile_and_of_a_test_class_are_looked_at_too(tmp_path):
     settings.write_text("profile = 'm'\n[profiles.m.options]\nmany = 'all'\n")
 
     with pytest.raises(ConfigError, match="many: expected a whole number"):
-        load_settings(str(settings))
+        decided("", path=str(settings))
     settings.write_text("")
     with pytest.raises(ConfigError, match="repeat: expected a whole number"):
         settings_for(str(tmp_path), options={"repeat": "often"})

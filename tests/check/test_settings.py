@@ -20,8 +20,8 @@ from modular_tf.check.settings import (
     KnownDeviation,
     Profile,
     bundled_profile,
+    decided,
     find_settings,
-    load_settings,
     profile_names,
 )
 from modular_tf.errors import ConfigError
@@ -37,7 +37,7 @@ def settings_of(tmp_path):
     def load(text: str, **given: str) -> CheckSettings:
         path = tmp_path / FILE_NAME
         path.write_text(text)
-        return load_settings(str(path), **given)
+        return decided("", path=str(path), **given)
 
     return load
 
@@ -119,7 +119,7 @@ def test_a_wrong_file_is_refused_with_the_reason(settings_of, text, about):
 
 def test_a_file_that_is_not_there_is_an_error(tmp_path):
     with pytest.raises(ConfigError, match="cannot be read"):
-        load_settings(str(tmp_path / "none.toml"))
+        decided("", path=str(tmp_path / "none.toml"))
 
 
 def test_the_command_line_may_name_another_profile(settings_of):
