@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from modular_tf.rules import Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Container, Iterable
 
 T = TypeVar("T")
 
@@ -62,6 +62,12 @@ def expect(condition: object, message: str, *, expected: str = "", found: str = 
     """Demand that a condition holds; the message says what is wrong where it does not."""
     if not condition:
         raise Deviation(message, expected=expected, found=found)
+
+
+def expect_none(found: Iterable[str], message: str, *, expected: str = "") -> None:
+    """Demand that there are none of these names."""
+    names = sorted(set(found))
+    expect(not names, message.format(len(names)), expected=expected, found=", ".join(names))
 
 
 def expect_at_least(found: float, least: float, message: str, unit: str = "") -> None:

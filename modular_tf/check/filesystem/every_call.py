@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import code_found
 from modular_tf.check.check import BOTH, RAW, ROBUST, WARNING, Suite
-from modular_tf.check.expectation import Blocked, Unsupported, expect
+from modular_tf.check.expectation import Blocked, Unsupported, expect, expect_none
 from modular_tf.check.filesystem.operations import MOVES, QUESTIONS, REMOVALS, OpenFile
 from modular_tf.check.filesystem.workspace import FilesystemWorkspace, expect_content
 from modular_tf.check.memory_watch import raise_harm_at_loading
@@ -102,7 +102,7 @@ _LONG_NAMES = ("n" * 1_000, "n" * 70_000)
 
 
 @statuses.check("FS-136", severity=WARNING)
-def success_is_said(fs: FilesystemWorkspace) -> None:
+def success_sets_ok(fs: FilesystemWorkspace) -> None:
     """An operation that succeeds sets its status to OK.
 
     Otherwise: A status that comes with something in it keeps it: success looks like failure.
@@ -111,23 +111,21 @@ def success_is_said(fs: FilesystemWorkspace) -> None:
     worked = [(slot, answer) for slot, answer in successes(fs) if is_success(answer)]
     if not worked:
         raise Unsupported("no operation works on what the check can make: see the checks of each")
-    silent = sorted({slot for slot, answer in worked if answer.touched is False})
-    expect(
-        not silent,
-        f"{len(silent)} operations do not set their status",
-        expected="OK, set in each call",
-        found=", ".join(silent),
-    )
+    silent = (slot for slot, answer in worked if answer.touched is False)
+    expect_none(silent, "{} operations do not set their status", expected="OK, set in each call")
 
 
 @statuses.check("FS-137", severity=WARNING)
-def failures_are_explained(fs: FilesystemWorkspace) -> None:
+def failures_have_a_code_and_a_message(fs: FilesystemWorkspace) -> None:
     """An operation that fails sets one of the 16 codes, and a message in UTF-8.
 
     Otherwise: Users cannot tell what went wrong.
     Remedy: Choose a code of tf_status.h, and say what failed and on what.
     """
-    for slot, answer in _failed(fs):
+    failed = [call for call in failures(fs) if not call[1].ok]  # UNIMPLEMENTED is FS-138
+    if not failed:
+        raise Unsupported("no operation fails on what is missing: see the checks of each")
+    for slot, answer in failed:
         expect(
             answer.code in _CODES,
             f"{slot} fails with a number that is no code",
@@ -139,7 +137,7 @@ def failures_are_explained(fs: FilesystemWorkspace) -> None:
 
 
 @statuses.check("FS-138", severity=WARNING)
-def what_is_offered_is_there(fs: FilesystemWorkspace) -> None:
+def what_is_offered_is_implemented(fs: FilesystemWorkspace) -> None:
     """An operation that the plugin offers does not answer UNIMPLEMENTED.
 
     Otherwise: The host's default is not used, since the plugin claims to have an answer.
@@ -147,12 +145,12 @@ def what_is_offered_is_there(fs: FilesystemWorkspace) -> None:
     Source: filesystem.h
     """
     answers = [*successes(fs), *failures(fs)]
-    empty = sorted({slot for slot, answer in answers if answer.code == Code.UNIMPLEMENTED})
-    expect(not empty, "operations are set and UNIMPLEMENTED", found=", ".join(empty))
+    empty = (slot for slot, answer in answers if answer.code == Code.UNIMPLEMENTED)
+    expect_none(empty, "operations are set and UNIMPLEMENTED")
 
 
 @statuses.check("FS-357", level=ROBUST, ways=BOTH, seconds=120)
-def takes_long_paths(fs: FilesystemWorkspace) -> None:
+def long_paths_work_or_are_refused(fs: FilesystemWorkspace) -> None:
     """An operation on a long path works on this path alone, or fails with a code.
 
     Otherwise: Programs whose paths are long crash, or read and replace another file.
@@ -160,8 +158,7 @@ def takes_long_paths(fs: FilesystemWorkspace) -> None:
     Source: POSIX, pathname resolution; tf_status.h
     """
     for directory in (*("/".join(["d" * _NAME] * (n // _NAME)) for n in _DEEP), *_LONG_NAMES):
-        root = fs.path(directory)
-        there = fs.below(root)
+        there = fs.below(root := fs.path(directory))
         what = f"a path of {len(root)} bytes"
         _expect_codes(failures(there), what)
         if fs.offers("new_writable_file"):
@@ -192,39 +189,21 @@ def _expect_two_files(fs: FilesystemWorkspace, what: str) -> None:
 
 
 @statuses.check("FS-334", level=ROBUST, severity=WARNING)
-def statuses_are_only_set(fs: FilesystemWorkspace) -> None:
+def statuses_are_never_read(fs: FilesystemWorkspace) -> None:
     """What an operation does is the same whatever its status held before.
 
     Otherwise: A host that uses a status again after a failure gets that failure from every call.
     Remedy: Set the status to OK first, and look only at what the plugin itself put there.
     """
-    fresh, root = _answers_of(fs, fs.make_dir("fresh")), fs.make_dir("used")
+    fresh, used = dict(successes(fs.below(fs.make_dir("fresh")))), fs.below(fs.make_dir("used"))
     with fs.poisoned():
-        poisoned = _answers_of(fs, root)
-    differing = sorted(
+        poisoned = dict(successes(used))
+    differing = (
         slot
         for slot in fresh.keys() & poisoned.keys()
         if fresh[slot].touched and fresh[slot].code != poisoned[slot].code
     )
-    expect(
-        not differing,
-        "operations do something else where their status was UNKNOWN before",
-        found=", ".join(differing),
-    )
-
-
-def _answers_of(fs: FilesystemWorkspace, root: str) -> dict[str, Answer]:
-    """Return the answer of each operation by its slot, the last one where it has two."""
-    there = fs.below(root)
-    return dict(successes(there))
-
-
-def _failed(fs: FilesystemWorkspace) -> list[Call]:
-    """Return the operations that failed where they must; UNIMPLEMENTED is FS-138."""
-    found = [call for call in failures(fs) if not call[1].ok]
-    if not found:
-        raise Unsupported("no operation fails on what is missing: see the checks of each")
-    return found
+    expect_none(differing, "operations do something else where their status was UNKNOWN before")
 
 
 outside = Suite("filesystem", "outside", level=ROBUST, seconds=60)
@@ -233,7 +212,7 @@ _NOWHERE = "modular-tf-check-nowhere"
 
 
 @outside.check("FS-333")
-def comes_back_from_nowhere(fs: FilesystemWorkspace) -> None:
+def names_in_missing_containers_are_refused(fs: FilesystemWorkspace) -> None:
     """Operations on names in a container, volume or folder that does not exist return a status.
 
     Otherwise: A mistyped name ends the program, where an exception leaves the plugin.
@@ -268,7 +247,7 @@ _LONGEST_NAME = 255
 
 
 @memory.check("FS-329")
-def keeps_to_its_memory(fs: FilesystemWorkspace) -> None:
+def only_own_memory_is_written(fs: FilesystemWorkspace) -> None:
     """A plugin writes only into its own memory and what it is lent, and frees a block once.
 
     Otherwise: The damage shows up elsewhere: a crash, or wrong data, in whatever lies beside it.

@@ -33,7 +33,7 @@ _SLOW_S = 3
 
 
 @library.check("LD-001")
-def is_there(plugin: FilesystemLibrary) -> None:
+def the_path_exists(plugin: FilesystemLibrary) -> None:
     """Look for it; a link that leads nowhere is there."""
     path = plugin.target.path
     expect(os.path.lexists(path), f"{path} does not exist")
@@ -101,7 +101,7 @@ def no_copy_of_the_interface(plugin: FilesystemLibrary) -> None:
 
 
 @library.check("FS-131", kind="filesystem", severity=NOTE)
-def quiet_constructors(plugin: FilesystemLibrary) -> None:
+def mapping_is_quiet_and_fast(plugin: FilesystemLibrary) -> None:
     """Mapping the library prints nothing, starts no thread and takes less than 3 seconds.
 
     Otherwise: The application that merely looks for plugins pays for it.

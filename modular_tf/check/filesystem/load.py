@@ -32,7 +32,7 @@ _STEPS = 200
 @load.check(
     "FS-321", level=HARD, traits="directories file-as-directory parents writes", seconds=300
 )
-def threads_keep_apart(fs: FilesystemWorkspace) -> None:
+def threads_do_not_see_one_another(fs: FilesystemWorkspace) -> None:
     """Threads that work in directories of their own do not see one another.
 
     Otherwise: Programs that load data in parallel lose or mix it.
@@ -58,7 +58,7 @@ def _work(fs: FilesystemWorkspace, root: str, seed: int) -> None:
 
 
 @load.check("FS-322", level=HARD)
-def survives_without_descriptors(fs: FilesystemWorkspace) -> None:
+def no_descriptors_are_survived(fs: FilesystemWorkspace) -> None:
     """Where no descriptor is left, operations fail with a code of their own, and recover.
 
     Otherwise: A busy program crashes, or takes files for missing that are there.
@@ -106,7 +106,7 @@ def _no_descriptors() -> Iterator[None]:
 
 
 @load.check("FS-323", level=ROBUST, ways=RAW, traits="", severity=WARNING)
-def ends_without_cleanup(fs: FilesystemWorkspace) -> None:
+def a_process_ends_without_cleanup(fs: FilesystemWorkspace) -> None:
     """A process that never calls cleanup still ends cleanly.
 
     Otherwise: TensorFlow never calls it: every program that uses the plugin ends with a crash.
@@ -120,7 +120,7 @@ def ends_without_cleanup(fs: FilesystemWorkspace) -> None:
 
 
 @load.check("FS-330", "new_random_access_file", "read", level=ROBUST, severity=WARNING)
-def serves_a_forked_child(fs: FilesystemWorkspace) -> None:
+def a_forked_child_is_served(fs: FilesystemWorkspace) -> None:
     """A child that is forked from a process can use the filesystem as its parent did, and ends.
 
     Otherwise: Data loaders that fork their workers hang without a word.
@@ -140,7 +140,7 @@ sequences = Suite(
 
 
 @sequences.check("FS-320")
-def keeps_to_the_model(ground: SequenceSession) -> None:
+def sequences_keep_to_the_model(ground: SequenceSession) -> None:
     """Whatever operations came before, the next one does what a tree of files would do.
 
     Otherwise: Programs run sequences that no test covers, and lose data or crash in them.
