@@ -16,7 +16,7 @@ from modular_tf.rules.kernel import ATTRIBUTES_FIT
 from modular_tf.tables import read_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from modular_tf.errors import ModularTFError
     from modular_tf.kernel.op_definition import OpDefinition
@@ -82,27 +82,21 @@ def alias_attrs(
     """
     known = own.attrs_by_name
     attrs = {name: value for name, value in alias.attrs.items() if name in known}
-    attrs |= dict(_defaults(standard, own))
+    # Standard defaults of attributes that both have: the plugin's own may differ.
+    attrs |= {
+        attr.name: attr.default
+        for attr in standard.attrs
+        if attr.has_default and attr.name in known
+    }
     for name, value in given.items():
         if name in known or name not in standard.attrs_by_name:
             attrs[name] = value
-        elif not _is_default(standard, name, value):
+            continue
+        attr = standard.attrs_by_name[name]
+        converted = convert_value(standard.name, attr, value)
+        if not attr.has_default or freeze(converted) != freeze(attr.default):
             text = f"{alias.op}: attribute {name!r} is {value!r}, but {alias.own}, which serves it"
             raise Violation(ATTRIBUTES_FIT, f"{text} here, has no such attribute").error(
                 InvalidArgumentError, operation=alias.op, hint=". Leave the attribute out."
             )
     return attrs
-
-
-def _defaults(standard: OpDefinition, own: OpDefinition) -> Iterator[tuple[str, Any]]:
-    """Yield the standard defaults of attributes that both have: the plugin's own may differ."""
-    for attr in standard.attrs:
-        counterpart = own.attrs_by_name.get(attr.name)
-        if counterpart is not None and attr.has_default:
-            yield attr.name, attr.default
-
-
-def _is_default(standard: OpDefinition, name: str, value: Any) -> bool:
-    attr = standard.attrs_by_name[name]
-    converted = convert_value(standard.name, attr, value)
-    return attr.has_default and freeze(converted) == freeze(attr.default)

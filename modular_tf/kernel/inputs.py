@@ -6,7 +6,7 @@ import sys
 from array import array as elements_of
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from modular_tf.abi.data_types import DataType, by_name
+from modular_tf.abi.data_types import DATA_TYPES, DataType, by_name
 from modular_tf.device.arrays.array_content import (
     MOST_DIMENSIONS,
     NUMBERS,
@@ -106,14 +106,22 @@ def given_tensor(op: str, arg: ArgDefinition, value: Any, expected: DataType | N
     or elements are of no type, TypeError for other values.
     """
     if isinstance(value, DeviceArray):
-        return Given(_type_of_array(value, expected), value.shape, value)
+        if value._data_type:  # noqa: SLF001  (kernels set it)
+            return Given(value.data_type, value.shape, value)
+        return Given(_expected_or_own(value.dlpack_dtype, expected), value.shape, value)
     if isinstance(value, Variable):
         return Given(value.type if arg.is_ref else by_name("resource"), (), value)
     if _is_text(value, expected):
         text = _string_content(op, arg.name, value)
         return Given(STRING, text.shape, text)
     if is_number(value):
-        return _numbers(op, arg, value, expected)
+        try:
+            kind, numbers = content_of_numbers(value, expected)
+        except InvalidArgumentError as error:
+            raise InvalidArgumentError(
+                f"{op}: input {arg.name!r} ({arg.type_text}): {error.message}", operation=op
+            ) from None
+        return Given(kind, numbers.shape, numbers)
     try:
         content = content_of(value)
     except TypeError as error:
@@ -168,43 +176,18 @@ def _string_content(op: str, name: str, value: Any) -> StringContent:
     return StringContent(shape, elements, text)
 
 
-def _type_of_array(array: DeviceArray, expected: DataType | None) -> DataType:
-    if array._data_type:  # noqa: SLF001  (kernels set it)
-        return array.data_type
-    return _expected_or_own(array.dlpack_dtype, expected)
+_BY_DLPACK = {
+    each.dlpack: each for each in reversed(DATA_TYPES) if each.dlpack and not each.is_quantized
+}
 
 
 def _expected_or_own(dlpack: tuple[int, int, int], expected: DataType | None) -> DataType:
     if expected is not None and expected.dlpack == dlpack:
         return expected  # qint8 is int8 for numpy
-    return _type_of(dlpack)
-
-
-def _type_of(dlpack: tuple[int, int, int]) -> DataType:
     found = _BY_DLPACK.get(dlpack)
     if found is None:
         raise InvalidArgumentError(f"elements of DLPack type {dlpack} have no type for kernels")
     return found
-
-
-def _by_dlpack() -> dict[tuple[int, int, int], DataType]:
-    from modular_tf.abi.data_types import DATA_TYPES  # noqa: PLC0415
-
-    return {each.dlpack: each for each in reversed(DATA_TYPES)
-            if each.dlpack is not None and not each.is_quantized}  # fmt: skip
-
-
-_BY_DLPACK = _by_dlpack()
-
-
-def _numbers(op: str, arg: ArgDefinition, value: Any, expected: DataType | None) -> Given:
-    try:
-        kind, content = content_of_numbers(value, expected)
-    except InvalidArgumentError as error:
-        raise InvalidArgumentError(
-            f"{op}: input {arg.name!r} ({arg.type_text}): {error.message}", operation=op
-        ) from None
-    return Given(kind, content.shape, content)
 
 
 def is_number(value: Any, depth: int = 0) -> bool:
@@ -281,15 +264,13 @@ def donated_inputs(op: str, flat: Sequence[Given], donate: Sequence[DeviceArray]
     for array in donate:
         at = [index for index, each in enumerate(flat) if each.source is array]
         if len(at) != 1:
-            raise _undonatable(op, array, len(at))
+            shown = f"{type(array).__name__!r} object"
+            hint = "; an array is put there by device.put(array)"
+            if isinstance(array, DeviceArray):
+                shown, hint = repr(array), ""
+            found = f"{shown} is {f'{len(at)} inputs' if at else 'no input'} of this call"
+            text = f"{op}: a donated array must be one input, an array of the device; {found}{hint}"
+            raise InvalidArgumentError(text, operation=op)
         if not array.may_be_seen:  # others must see the memory unchanged
             indices += at
     return frozenset(indices)
-
-
-def _undonatable(op: str, array: Any, times: int) -> InvalidArgumentError:
-    shown = repr(array) if isinstance(array, DeviceArray) else f"{type(array).__name__!r} object"
-    found = f"{shown} is {f'{times} inputs' if times else 'no input'} of this call"
-    hint = "" if isinstance(array, DeviceArray) else "; an array is put there by device.put(array)"
-    text = f"{op}: a donated array must be one input, an array of the device; {found}{hint}"
-    return InvalidArgumentError(text, operation=op)

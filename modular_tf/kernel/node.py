@@ -223,16 +223,14 @@ def _outputs(
     ranges: dict[str, range] = {}
     for arg in definition.outputs:
         start = len(types)
-        types += _types_of(arg, values)
+        if arg.type_list_attr is not None:
+            types += values[arg.type_list_attr]  # type: ignore[arg-type]  # a list of types
+        else:
+            kind: Any = arg.type if arg.type_attr is None else values[arg.type_attr]
+            count: Any = 1 if arg.number_attr is None else values[arg.number_attr]
+            types += [kind] * count
         ranges[arg.name] = range(start, len(types))
     return tuple(types), ranges
-
-
-def _types_of(arg: ArgDefinition, values: Mapping[str, Any]) -> Sequence[DataType]:
-    if arg.type_list_attr is not None:
-        return values[arg.type_list_attr]  # type: ignore[no-any-return]
-    kind: Any = arg.type if arg.type_attr is None else values[arg.type_attr]
-    return [kind] * (1 if arg.number_attr is None else values[arg.number_attr])
 
 
 def _refused(definition: OpDefinition, rule: Rule, text: str) -> InvalidArgumentError:

@@ -227,7 +227,9 @@ class Op:
         moment = self._runner.registry.moment  # first: what is looked up is of this one, or newer
         try:
             kernel, given = self._prepared(inputs, attrs, moment)
-            flat = [each for group in given for each in _flat(group)]
+            flat = [
+                each for group in given for each in (group if isinstance(group, list) else (group,))
+            ]
             placed = [
                 place_input(kernel.site, each, on_host=on_host)
                 for each, on_host in zip(flat, kernel.host_inputs, strict=True)
@@ -475,7 +477,3 @@ def _default(definition: OpDefinition, arg: ArgDefinition) -> DataType | None:
     attr = definition.attrs_by_name.get(arg.type_attr or "")
     default = attr.default if attr is not None and attr.has_default else None
     return default if isinstance(default, DataType) else None
-
-
-def _flat(group: Given | list[Given]) -> Iterable[Given]:
-    return group if isinstance(group, list) else (group,)

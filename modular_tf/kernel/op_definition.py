@@ -8,7 +8,7 @@ from keyword import iskeyword
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from modular_tf.abi.data_types import DataType
 
@@ -207,12 +207,9 @@ class OpDefinition:
         gives. A name that is a keyword of Python has an underscore behind it.
         """
         inputs = [_input_parameter(each) for each in self.inputs]
-        attrs = [_attr_parameter(each) for each in self._given_attrs]
+        given = (each for each in self.attrs if each.name not in self.inferred_attrs)
+        attrs = [_attr_parameter(each) for each in given]
         return inspect.Signature([*inputs, *attrs], return_annotation=_result_text(self.outputs))
-
-    @property
-    def _given_attrs(self) -> Iterable[AttrDefinition]:
-        return (attr for attr in self.attrs if attr.name not in self.inferred_attrs)
 
     def __repr__(self) -> str:
         inferred = (repr(attr) for attr in self.attrs if attr.name in self.inferred_attrs)

@@ -82,7 +82,12 @@ def _taken(
         memory = DeviceMemory.allocate(executor, 0)
     else:
         hold = call_and_own(lib.mtf_kernel_take_buffer, (result, index), lib.mtf_kernel_buffer_free)
-        memory = _borrowed(site, int(ffi.cast("uintptr_t", output.data)), output, _Lent(hold))
+        address, lent = int(ffi.cast("uintptr_t", output.data)), _Lent(hold)
+        if output.is_on_host and not site.is_host:
+            native = borrowed(executor, address, output.size)
+            memory = HostMemory(executor, native, output.size, owner=lent)
+        else:
+            memory = DeviceMemory.borrow(executor, address, output.size, owner=lent)
     array = DeviceArray(site.device, memory, shape, dtype, is_padded=_is_padded(kind))
     if kind.is_quantized:
         array._data_type = kind.number  # noqa: SLF001  (kernels set it)
@@ -92,16 +97,6 @@ def _taken(
 def _typed(array: DeviceArray, kind: DataType) -> DeviceArray:
     array._data_type = quantized_number(kind)  # noqa: SLF001  (kernels set it)
     return array
-
-
-def _borrowed(
-    site: KernelSite, address: int, output: Any, hold: _Lent
-) -> DeviceMemory | HostMemory:
-    executor = site.executor
-    if output.is_on_host and not site.is_host:
-        native = borrowed(executor, address, output.size)
-        return HostMemory(executor, native, output.size, owner=hold)
-    return DeviceMemory.borrow(executor, address, output.size, owner=hold)
 
 
 def _of_input(

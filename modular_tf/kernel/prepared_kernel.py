@@ -55,8 +55,9 @@ class PreparedKernel:
         host_args = _checked_host_args(registration, node)
         # for each tensor that goes in, whether it has to be in host memory
         self.host_inputs = tuple(
-            not kind.is_plain or _name_of(node, index) in host_args
-            for index, kind in enumerate(node.input_types)
+            not node.input_types[index].is_plain or name in host_args
+            for name, where in node.input_ranges.items()
+            for index in where
         )
         made = _native_node(node, definition, host_args)
         subject = f"{node.op} on {site.device.name}".encode()
@@ -95,10 +96,6 @@ def _checked_host_args(registration: KernelRegistration, node: Node) -> frozense
             InvalidArgumentError, plugin=registration.plugin, operation=node.op
         )
     return frozenset(registration.host_args)
-
-
-def _name_of(node: Node, index: int) -> str:
-    return next(name for name, where in node.input_ranges.items() if index in where)
 
 
 # -- nodes in the native core's form, from which plugins read attributes ---------------------------
@@ -143,17 +140,14 @@ def _set_attr(made: Any, node: Node, attr: AttrDefinition) -> None:
     value: Any = node.attrs[attr.name]
     values = value if attr.is_list else (value,)
     write = _WRITERS.get(attr.kind)
-    if write is None or (attr.kind == "tensor" and not all(map(_is_tensor, values))):
+    is_known = attr.kind != "tensor" or all(isinstance(each, TensorValue) for each in values)
+    if write is None or not is_known:
         raise UnimplementedError(
             f"{node.op}: attribute {attr.name!r} is {value!r}: values of kind {attr.kind} cannot be"
             " given to kernels",
             operation=node.op,
         )
     write(made, _text(attr.name), attr.is_list, values)
-
-
-def _is_tensor(value: object) -> bool:
-    return isinstance(value, TensorValue)
 
 
 def _set(

@@ -7,7 +7,6 @@ from difflib import get_close_matches
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING
 
-from modular_tf.abi.data_types import by_number
 from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.errors import ClosedError, InvalidArgumentError, NotFoundError
 from modular_tf.events import EventLog
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
     from modular_tf.kernel.op_definition import ArgDefinition, AttrDefinition, OpDefinition
     from modular_tf.kernel.standard_ops import StandardOps
-    from modular_tf.loading.kernel_loader import KernelOffer, NativeKernel
+    from modular_tf.loading.kernel_loader import KernelOffer
 
     Definitions = Mapping[str, OpDefinition] | StandardOps
     Lookup = Callable[[str], OpDefinition | None]
@@ -63,7 +62,7 @@ def plugin_kernels(offer: KernelOffer, plugin: str) -> PluginKernels | None:
     """Return the kernels and definitions that a plugin's library registered; None for nothing."""
     if not offer.kernels and not offer.op_definitions:
         return None
-    kernels = tuple(_registration(kernel, plugin) for kernel in offer.kernels)
+    kernels = tuple(KernelRegistration(plugin=plugin, **one._asdict()) for one in offer.kernels)
     definitions, violations = [], []
     for record in offer.op_definitions:
         try:
@@ -71,21 +70,6 @@ def plugin_kernels(offer: KernelOffer, plugin: str) -> PluginKernels | None:
         except InvalidArgumentError as error:
             violations.append(Violation(DEFINITION_WELL_FORMED, error.message))
     return PluginKernels(plugin, kernels, tuple(definitions), tuple(violations))
-
-
-def _registration(kernel: NativeKernel, plugin: str) -> KernelRegistration:
-    return KernelRegistration(
-        op=kernel.op,
-        device_type=kernel.device_type,
-        name=kernel.name,
-        constraint_pairs=tuple((name, by_number(kind)) for name, kind in kernel.constraints),
-        host_args=kernel.host_args,
-        label=kernel.label,
-        priority=kernel.priority,
-        asynchronous=kernel.asynchronous,
-        plugin=plugin,
-        native=kernel.native,
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,7 +181,8 @@ class KernelRegistry:
         def definition_of(op: str) -> OpDefinition | None:
             return self._standard().get(op) or others.definitions.get(op) or own.get(op)
 
-        known = chain.from_iterable(others.kernels.get(op, ()) for op in _ops(entering))
+        ops = dict.fromkeys(each.op for each in entering.kernels)
+        known = chain.from_iterable(others.kernels.get(op, ()) for op in ops)
         return (
             *entering.violations,
             *definition_conflicts(entering.definitions, definition_of),
@@ -271,10 +256,6 @@ def _with(
     return (*before, entering)
 
 
-def _ops(entering: PluginKernels) -> Iterable[str]:
-    return dict.fromkeys(each.op for each in entering.kernels)
-
-
 # -- faults of a plugin's kernels and definitions: duplicates, conflicts, kernels nothing selects --
 
 
@@ -312,9 +293,8 @@ def impossible_kernels(
     """
     kernels = tuple(kernels)
     by_rule: dict[str, dict[str, list[Violation]]] = {}
-    for kernel, fault in chain(
-        _faults_of_all(kernels, definition_of), _duplicates(kernels, others)
-    ):
+    own = ((each, fault) for each in kernels for fault in _faults(each, definition_of(each.op)))
+    for kernel, fault in chain(own, _duplicates(kernels, others)):
         by_rule.setdefault(fault.rule_id, {}).setdefault(kernel.op, []).append(fault)
     return [_summary(of_ops) for of_ops in by_rule.values()]
 
@@ -328,14 +308,6 @@ def _summary(of_ops: Mapping[str, list[Violation]]) -> Violation:
     named = ", ".join(others[:_MOST_NAMED]) + (", ..." if len(others) > _MOST_NAMED else "")
     more = f"{len(others)} more operation{'s' * (len(others) > 1)} ({named})"
     return replace(first, message=f"{first.message}; likewise kernels of {more}")
-
-
-def _faults_of_all(
-    kernels: Iterable[KernelRegistration], definition_of: Lookup
-) -> Iterator[tuple[KernelRegistration, Violation]]:
-    for kernel in kernels:
-        for fault in _faults(kernel, definition_of(kernel.op)):
-            yield kernel, fault
 
 
 def _faults(kernel: KernelRegistration, definition: OpDefinition | None) -> Iterator[Violation]:

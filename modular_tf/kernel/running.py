@@ -186,7 +186,14 @@ class KernelRunner:
             if lib.mtf_kernel_wait(result, _SLICE_NS):
                 break
             if slices == _SILENT_SLICES:
-                _warn_of_silence(kernel)
+                registration = kernel.registration
+                _log.warning(
+                    "kernel.not_done",
+                    plugin=registration.plugin,
+                    op=kernel.node.op,
+                    kernel=registration.name,
+                    rule=DONE_ONCE,
+                )
         error = lib.mtf_kernel_finish(result)
         if error:
             keep_retained(result, inputs)
@@ -212,17 +219,6 @@ class KernelRunner:
             ]:
                 variable.close()
             self._sites.clear()
-
-
-def _warn_of_silence(kernel: PreparedKernel) -> None:
-    registration = kernel.registration
-    _log.warning(
-        "kernel.not_done",
-        plugin=registration.plugin,
-        op=kernel.node.op,
-        kernel=registration.name,
-        rule=DONE_ONCE,
-    )
 
 
 def _described(inputs: Sequence[KernelInput], donated: frozenset[int]) -> tuple[Any, Any]:

@@ -63,7 +63,8 @@ def select(
     """
     of_op = [each for each in registrations if each.op == node.op]
     for stage in device_types_of(device_type, is_pluggable=is_pluggable):
-        matching = _matching(of_op, node, stage)
+        with_key = [each for each in of_op if (each.device_type, each.label) == (stage, node.label)]
+        matching = [each for each in with_key if _mismatch(each, node) is None]
         if matching:
             return _best(matching, node, stage)
     raise _none_matches(of_op, node, device_type)
@@ -73,13 +74,6 @@ def device_types_of(device_type: str, *, is_pluggable: bool) -> tuple[str, ...]:
     """Return the device types whose kernels serve a device, the preferred first."""
     between = (DEVICE_PLUGGABLE,) if is_pluggable else ()
     return tuple(dict.fromkeys((device_type, *between, DEFAULT_DEVICE)))
-
-
-def _matching(
-    of_op: Iterable[KernelRegistration], node: Node, stage: str
-) -> list[KernelRegistration]:
-    with_key = [each for each in of_op if each.device_type == stage and each.label == node.label]
-    return [each for each in with_key if _mismatch(each, node) is None]
 
 
 def _mismatch(registration: KernelRegistration, node: Node) -> str | None:
@@ -131,8 +125,14 @@ def _best(matching: list[KernelRegistration], node: Node, stage: str) -> KernelR
 
 
 def _none_matches(of_op: list[KernelRegistration], node: Node, device_type: str) -> NotFoundError:
-    types = ", ".join(f"{name}={_type_text(value)}" for name, value in _type_attrs(node))
-    with_types = f" with {types}" if types else ""
+    types = []
+    for name, value in node.attrs.items():
+        if isinstance(value, DataType):
+            types.append(f"{name}={dt_name(value)}")
+        elif type(value) is tuple and value and all(isinstance(each, DataType) for each in value):
+            names = ", ".join(map(dt_name, value))  # type: ignore[arg-type]  # all are, as just seen
+            types.append(f"{name}={names}" if len(value) == 1 else f"{name}=[{names}]")
+    with_types = f" with {', '.join(types)}" if types else ""
     labelled = f" and label {node.label!r}" if node.label else ""
     text = f"{node.op}: no kernel for device type {device_type!r}{labelled} serves a call"
     listed = "\n".join(f"  {each.where}" for each in of_op) or "  <no registered kernels>"
@@ -145,24 +145,6 @@ def _none_matches(of_op: list[KernelRegistration], node: Node, device_type: str)
     return Violation(rule, text + with_types).error(
         NotFoundError, operation=node.op, hint=f". {remedy} Registered:\n{listed}"
     )
-
-
-def _type_attrs(node: Node) -> list[tuple[str, tuple[DataType, ...]]]:
-    """Return the types in a node by attribute, for messages."""
-    values = [
-        (name, (value,) if isinstance(value, DataType) else value)
-        for name, value in node.attrs.items()
-    ]
-    return [
-        (name, value)  # type: ignore[misc]
-        for name, value in values
-        if type(value) is tuple and value and all(isinstance(each, DataType) for each in value)
-    ]
-
-
-def _type_text(types: tuple[DataType, ...]) -> str:
-    names = ", ".join(map(dt_name, types))
-    return names if len(types) == 1 else f"[{names}]"
 
 
 def candidates(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from modular_tf.abi.data_types import by_number
 from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.library import is_executable
@@ -24,6 +25,7 @@ from modular_tf.rules.loading import INIT_SYMBOL_IS_CODE
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from modular_tf.abi.data_types import DataType
     from modular_tf.native.library import Library
 
 KERNEL_INIT = "TF_InitKernel"
@@ -37,7 +39,7 @@ class NativeKernel(NamedTuple):
     op: str
     device_type: str
     name: str
-    constraints: tuple[tuple[str, int], ...]  # attributes, with the number of the type of each
+    constraint_pairs: tuple[tuple[str, DataType], ...]  # attributes, with the type of each
     host_args: tuple[str, ...]  # the inputs and outputs that it wants in host memory
     label: str  # what a call asks for by name, "" for ordinary kernels
     priority: int  # of several that match, the highest is used
@@ -129,7 +131,7 @@ def _kernel_at(index: int) -> NativeKernel | Violation:
     constraints = []
     for at in range(facts.n_constraints):
         name = decode_pointer(lib.mtf_kernel_constraint_at(native, at, number)) or ""
-        constraints.append((name, int(number[0])))
+        constraints.append((name, by_number(number[0])))
     host_args = (lib.mtf_kernel_host_arg_at(native, at) for at in range(facts.n_host_args))
     return NativeKernel(
         native,
