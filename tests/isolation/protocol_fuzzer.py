@@ -30,7 +30,6 @@ HOST_SOURCES = (
     "stream_guard",
     "uri",
     "worker_call",
-    "worker_channels",
     "worker_options",
     "worker_proxies",
 )
