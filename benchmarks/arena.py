@@ -170,7 +170,7 @@ def compile_native(folder: Path) -> Path | None:
     # What the guard needs of the host's status, without the library that plugins see.
     source.write_text(NATIVE + '\nextern "C" void mtf_status_clear(void*) {}\n', encoding="utf-8")
     includes = [CORE, CORE.parent / "host_runtime", ROOT / "modular_tf" / "include"]
-    guard = ("call_counts", "call_trace", "call_under_way", "error", "float_state", "fork_lock")
+    guard = ("call_counts", "call_trace", "error", "float_state", "fork_lock")
     sources = [source, *sorted(CORE.glob("arena*.cc")), *(CORE / f"{name}.cc" for name in guard)]
     program = folder / "arena_benchmark"
     subprocess.run(

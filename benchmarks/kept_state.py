@@ -26,8 +26,8 @@ from modular_tf.discovery.probe import Prober
 from modular_tf.discovery.search import discover
 from modular_tf.discovery.sources.search_paths import SearchPaths
 from modular_tf.first_contact.finding import Finding, Offer, PlatformOffer
-from modular_tf.service.kept.notes import Notes
-from modular_tf.service.kept.scan_cache import ScanCache
+from modular_tf.service.storage.notes import Notes
+from modular_tf.service.storage.scan_cache import ScanCache
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,6 +13,10 @@ Importing this module loads no library and reads no file; names are resolved at 
 
 from __future__ import annotations
 
+import os
+import sys
+from _thread import get_ident
+
 TYPE_CHECKING = False  # as in typing, whose import takes long: an interrupt there is a traceback
 
 if TYPE_CHECKING:
@@ -239,3 +243,25 @@ if not TYPE_CHECKING:  # it would say to type checkers that there are all names
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+def _forget_imports_of_lost_threads() -> None:
+    """Let a forked child import what another thread was importing when the process forked.
+
+    Python locks a module while a thread imports it, and keeps the lock in the child, which has no
+    such thread: there each import of the module waits for ever. Names are imported at first use, so
+    a first `load` in one thread and a fork in another one meet. Python has no public way to free
+    the lock; where one has other names, the child waits as without this function.
+    """
+    bootstrap = sys.modules["_frozen_importlib"]
+    locks = getattr(bootstrap, "_module_locks", {})
+    for name, reference in list(locks.items()):
+        owner = getattr(reference(), "owner", None)
+        if owner is None or owner == get_ident():
+            continue
+        locks.pop(name)
+        if getattr(getattr(sys.modules.get(name), "__spec__", None), "_initializing", False):
+            del sys.modules[name]
+
+
+os.register_at_fork(after_in_child=_forget_imports_of_lost_threads)

@@ -190,7 +190,7 @@ def _member(kind: type[Enum]) -> _Check:
     members = {member.value: member for member in kind}
 
     def decoder(value: Any) -> Enum:
-        if type(value) is not str or value not in members:
+        if type(value) not in (str, int) or value not in members:
             raise ValueError(f"expected one of {sorted(members)}, found {shown(value)}")
         return members[value]
 

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from modular_tf.abi.status_codes import Code
-from modular_tf.check.expectation import Deviation, Unsupported
+from modular_tf.check.expectation import Blocked, Deviation, Unsupported
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_IN_OWN_DIRECTORY = re.compile(r"'[^']*/(?:FS|SE|KN)-\d{3}-\d+/([^']*)'")
+"""A URI in a call, below the directory that a check was given; see `Roots`."""
+
+_OUTPUT = re.compile(r", &\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +30,7 @@ class Answer:
         returned: What the C function returned, where it returns something; None through the host.
         touched: Whether the plugin set the status at all; None where that was not looked at.
         message_is_text: Whether the message was UTF-8.
+        call: The operation with its arguments, as a report shows it.
     """
 
     code: int
@@ -28,49 +39,74 @@ class Answer:
     returned: Any = None
     touched: bool | None = None
     message_is_text: bool = True
+    call: str = "the operation"
 
     @property
     def ok(self) -> bool:
         """Whether the code is OK."""
         return self.code == Code.OK
 
+    @property
+    def short_call(self) -> str:
+        """The call with URIs below a check's own directory by their names: `stat(F)`."""
+        return _OUTPUT.sub("", _IN_OWN_DIRECTORY.sub(r"\1", self.call))
 
-def expect_ok(answer: Answer, what: str) -> Any:
-    """Demand that an operation worked, and return the answer's value.
+    def must_be(self, *allowed: Code) -> Any:
+        """Demand that the operation returned one of some codes, and return its value.
 
-    Args:
-        answer: What it returned.
-        what: The operation with its arguments, such as `stat(F)`.
+        Raises:
+            Deviation: It returned another; what it opened is closed.
+            Unsupported: It is UNIMPLEMENTED, and that is not among the codes.
+        """
+        if self.code in allowed:
+            return self.value
+        if self.code == Code.UNIMPLEMENTED:
+            raise Unsupported(f"{self.short_call} is UNIMPLEMENTED")
+        if hasattr(self.value, "close"):
+            self.value.close()
+        raise Deviation(
+            f"{self.short_call} returned another code than it must",
+            expected=" or ".join(f"{code.name} ({code.value})" for code in allowed),
+            found=code_found(self),
+        )
 
-    Raises:
-        Deviation: It failed.
-        Unsupported: It is UNIMPLEMENTED.
-    """
-    expect_code(answer, what, Code.OK)
-    return answer.value
+    def must_be_ok(self) -> Any:
+        """Demand that the operation worked, and return its value; see `must_be`."""
+        return self.must_be(Code.OK)
 
+    def needed(self, see: str = "") -> Any:
+        """Return the value of an operation that is only a step of a check.
 
-def expect_code(answer: Answer, what: str, *allowed: Code) -> None:
-    """Demand that an operation returned one of some codes.
+        Args:
+            see: The check that is about this operation.
 
-    Args:
-        answer: What it returned.
-        what: The operation with its arguments, such as `stat(X)`.
-        *allowed: The codes that fit.
+        Raises:
+            Blocked: It failed.
+            Unsupported: It is UNIMPLEMENTED.
+        """
+        slot = self.call.partition("(")[0]
+        if self.code == Code.UNIMPLEMENTED:
+            raise Unsupported(f"{slot} is UNIMPLEMENTED")
+        if not self.ok:
+            about = f": see {see}" if see else ""
+            raise Blocked(f"{slot} failed{about}", found=code_found(self))
+        return self.value
 
-    Raises:
-        Deviation: It returned another.
-        Unsupported: It is UNIMPLEMENTED, and that is not among the codes.
-    """
-    if answer.code in allowed:
-        return
-    if answer.code == Code.UNIMPLEMENTED:
-        raise Unsupported(f"{what} is UNIMPLEMENTED")
-    raise Deviation(
-        f"{what} returned another code than it must",
-        expected=" or ".join(f"{code.name} ({code.value})" for code in allowed),
-        found=code_found(answer),
-    )
+    @contextmanager
+    def opened(self) -> Iterator[Any]:
+        """Give the file or region that was opened within the block, and clean it up after it.
+
+        Closing a file that is written to is the block's.
+
+        Raises:
+            Blocked: It could not be opened.
+            Unsupported: The plugin opens none.
+        """
+        thing = self.needed()
+        try:
+            yield thing
+        finally:
+            getattr(thing, "cleanup", thing.close)()
 
 
 def code_found(answer: Answer) -> str:

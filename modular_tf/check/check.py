@@ -1,27 +1,33 @@
-"""One check: a rule, and a function that tries whether a plugin keeps it."""
+"""One check: a rule, and a function that tries whether a plugin keeps it, in one place."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import ast
+import re
+from dataclasses import dataclass, field
+from functools import partial
+from inspect import cleandoc, getsource
+from textwrap import dedent
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from modular_tf.check.level import Level
 from modular_tf.check.outcome import Pass
-from modular_tf.check.rules import all_rules
+from modular_tf.rules import Rule, Severity, loader_rules, rule
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from modular_tf.check.level import Level
-    from modular_tf.rules import Rule
 
 BOTH = frozenset({Pass.RAW, Pass.HOST})
 RAW = frozenset({Pass.RAW})
 HOST = frozenset({Pass.HOST})
 LIBRARY = frozenset({Pass.LIBRARY})
 
-_USUAL_SECONDS = 30.0
+LOADS, REGISTERS, WORKS, ROBUST, HARD = Level
+ERROR, WARNING, NOTE = Severity
 
-F = TypeVar("F", bound="Callable[[Any], None]")
+_PART = re.compile(r"^(Otherwise|Remedy|Source): ", re.MULTILINE)
+
+F = TypeVar("F", bound="Callable[..., None]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,72 +35,139 @@ class Check:
     """A rule, and how a plugin is tried on it.
 
     Attributes:
-        id: Of its rule in `modular_tf.check.rules`, which states requirement, consequence,
-            remedy, source and severity.
+        id: Of its rule, which states requirement, consequence, remedy, source and severity.
         kind: What it is tried on: a `filesystem`, `device` or `kernel` plugin, or the `library` of
             any of them.
         level: From which level on it is tried.
         group: Which checks share a process with it, such as `reading`.
-        passes: In which ways it is tried.
+        ways: In which ways it is tried.
+        run: Tries it, on a `FilesystemWorkspace` or the like. It returns where the rule is kept,
+            and raises `Deviation`, `Unsupported` or `Blocked` where not.
         needs: Slots that must be there; without one it is skipped in the raw pass.
-        traits: What it takes for granted of a store, such as `parents`: a profile may say that
-            this kind of store has no such thing.
-        rows: Its numbers in the conformance catalogue, none for others.
+        traits: What it assumes of a store, such as `parents`: a profile may say that this kind of
+            store has no such thing.
         seconds: How long it may take.
-        run: Tries it on a ground (`FilesystemGround`, `DeviceGround`, ...). It returns where the
-            rule is kept, and raises `Deviation`, `Unsupported` or `Blocked` where not.
     """
 
     id: str
     kind: str
     level: Level
     group: str
-    passes: frozenset[Pass]
-    needs: tuple[str, ...]
-    traits: frozenset[str]
-    rows: tuple[int, ...]
-    seconds: float
+    ways: frozenset[Pass]
     run: Callable[[Any], None]
+    needs: tuple[str, ...] = ()
+    traits: frozenset[str] = frozenset()
+    seconds: float = 30.0
 
     @property
     def rule(self) -> Rule:
         """The rule that it tries."""
-        return all_rules()[self.id]
+        return rule(self.id)
 
 
-class CheckList:
-    """The checks of one module, in the order they stand there.
+@dataclass
+class Suite:
+    '''The checks of one subject, in the order in which they stand in their module.
 
-    Args:
-        kind: Of all of them that do not say another one.
-        group: Of all of them.
-    """
+    A check is a function whose docstring states its rule, unless it is a rule of the loader::
 
-    def __init__(self, kind: str, group: str) -> None:
-        self.checks: list[Check] = []
-        self._kind = kind
-        self._group = group
+        @suite.check("FS-222", "delete_file", traits="writes directories")
+        def a_directory_is_no_file(fs: FilesystemWorkspace) -> None:
+            """delete_file of a directory is FAILED_PRECONDITION, and the directory stays.
+
+            Otherwise: A whole directory goes where one file was meant.
+            Remedy: Look at the kind of the entry, and set TF_FAILED_PRECONDITION.
+            Source: filesystem.h, delete_file
+
+            What follows is for readers of the code.
+            """
+
+    The suite's `kind`, `group`, `level`, `ways`, `traits` (words) and `seconds` are those of each
+    check that names no others; see `Check`. Its `source` is where rules without a `Source:` come
+    from: `{slot}` stands for the first slot that the check needs.
+    '''
+
+    kind: str
+    group: str
+    level: Level = WORKS
+    ways: frozenset[Pass] = BOTH
+    traits: str = ""
+    seconds: float = 30.0
+    source: str = ""
+    checks: list[Check] = field(default_factory=list)
 
     def check(
         self,
         rule_id: str,
-        level: Level,
-        *,
+        *needs: str,
         kind: str | None = None,
-        passes: frozenset[Pass] = BOTH,
-        needs: tuple[str, ...] = (),
-        traits: tuple[str, ...] = (),
-        rows: tuple[int, ...] = (),
-        seconds: float = _USUAL_SECONDS,
+        level: Level | None = None,
+        ways: frozenset[Pass] | None = None,
+        traits: str | None = None,
+        seconds: float | None = None,
+        severity: Severity = ERROR,
     ) -> Callable[[F], F]:
-        """Make a function a check; see `Check` for the arguments."""
+        """Make a function the check of a rule; `severity` is that of a rule which it states.
+
+        The other arguments are those of `Check`, the traits as words.
+        """
 
         def add(run: F) -> F:
+            if rule_id not in loader_rules():
+                source = self.source.format(slot=needs[0] if needs else "")
+                _state(rule_id, run.__doc__ or _docstring_in_source(run), source, severity)
             made = Check(
-                id=rule_id, kind=kind or self._kind, level=level, group=self._group, passes=passes,
-                needs=needs, traits=frozenset(traits), rows=rows, seconds=seconds, run=run,
+                id=rule_id, kind=kind or self.kind, level=level or self.level, group=self.group,
+                ways=ways or self.ways, run=run, needs=needs,
+                traits=frozenset((self.traits if traits is None else traits).split()),
+                seconds=seconds or self.seconds,
             )  # fmt: skip
             self.checks.append(made)
             return run
 
         return add
+
+    def judge(self, *rule_ids: str, level: Level | None = None) -> Callable[[F], F]:
+        """Make a function the check of many rules of the loader; it is given the id first.
+
+        Args:
+            *rule_ids: One or more in each, as words.
+            level: See `Check`.
+        """
+
+        def add(run: F) -> F:
+            for rule_id in " ".join(rule_ids).split():
+                self.check(rule_id, level=level)(partial(run, rule_id))
+            return run
+
+        return add
+
+
+def _docstring_in_source(run: Callable[..., None]) -> str:
+    """Read a docstring which the interpreter has left out, as `python -OO` does."""
+    function = ast.parse(dedent(getsource(run))).body[0]
+    return (isinstance(function, ast.FunctionDef) and ast.get_docstring(function)) or ""
+
+
+def _state(rule_id: str, text: str, source: str, severity: Severity) -> Rule:
+    """Make the rule that a docstring states.
+
+    Raises:
+        ValueError: It states none.
+    """
+    requirement, stated, *_ = [*cleandoc(text).split("\n\n"), "", ""]
+    _, *pieces = _PART.split(stated)
+    parts = {name: _joined(piece) for name, piece in zip(pieces[::2], pieces[1::2], strict=True)}
+    source = parts.get("Source", source)
+    if not (requirement and source and {"Otherwise", "Remedy"} <= parts.keys()):
+        raise ValueError(
+            f"the docstring of the check {rule_id} must state its rule in a sentence, and then"
+            f" Otherwise:, Remedy: and Source:; found {text!r}"
+        )
+    return Rule(
+        rule_id, _joined(requirement), parts["Otherwise"], parts["Remedy"], source, severity
+    )
+
+
+def _joined(text: str) -> str:
+    return " ".join(text.split())

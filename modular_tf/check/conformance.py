@@ -9,7 +9,7 @@ from modular_tf.check.excuses import excused, outdated
 from modular_tf.check.limits import Limits
 from modular_tf.check.outcome import Verdict
 from modular_tf.check.planning import number_of_checks, plan_of, wanted_schemes
-from modular_tf.check.report.named_frames import with_named_frames
+from modular_tf.check.report.native_frames import with_named_frames
 from modular_tf.check.report.report import PluginReport, Report
 from modular_tf.check.run import InterruptedRun, run_checks
 from modular_tf.check.settings import repeated_by

@@ -59,32 +59,13 @@ class Blocked(Exception):  # noqa: N818  (likewise)
 
 
 def expect(condition: object, message: str, *, expected: str = "", found: str = "") -> None:
-    """Demand that a condition holds.
-
-    Args:
-        condition: What must be true.
-        message: What is wrong where it is not, in one sentence.
-        expected: What the rule asks for.
-        found: What the plugin did.
-
-    Raises:
-        Deviation: It does not hold.
-    """
+    """Demand that a condition holds; the message says what is wrong where it does not."""
     if not condition:
         raise Deviation(message, expected=expected, found=found)
 
 
 def expect_equal(found: object, expected: object, what: str) -> None:
-    """Demand that a value is the expected one.
-
-    Args:
-        found: The plugin's.
-        expected: The rule's.
-        what: What the value is, such as `the length of a closed file`.
-
-    Raises:
-        Deviation: It is another.
-    """
+    """Demand that a value, such as `the length of a closed file`, is the expected one."""
     if found != expected:
         message = f"{what} is not what it must be"
         shown, wanted = where_they_differ(found, expected)
@@ -92,32 +73,20 @@ def expect_equal(found: object, expected: object, what: str) -> None:
 
 
 def expect_in(found: T, allowed: Container[T], what: str) -> None:
-    """Demand that a value is one of several.
-
-    Raises:
-        Deviation: It is another.
-    """
+    """Demand that a value is one of several."""
     if found not in allowed:
         message = f"{what} is none of those that it may be"
         raise Deviation(message, expected=f"one of {_shown(allowed)}", found=_shown(found))
 
 
 def advise(condition: object, message: str, *, expected: str = "", found: str = "") -> None:
-    """Recommend that a condition holds, in a check whose rule demands something else.
-
-    Raises:
-        Deviation: It does not hold; its severity is a warning.
-    """
+    """Recommend that a condition holds, in a check whose rule demands something else."""
     if not condition:
         raise Deviation(message, expected=expected, found=found, severity=Severity.WARNING)
 
 
 def note(message: str, *, found: str = "") -> None:
-    """End the check with something worth knowing, which is no fault.
-
-    Raises:
-        Deviation: Always; its severity is a note.
-    """
+    """End the check with something worth knowing, which is no fault."""
     raise Deviation(message, found=found, severity=Severity.NOTE)
 
 

@@ -5,11 +5,16 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from modular_tf.check.breach import MEMORY_RULES, Breach, raise_harm_to_heap
-from modular_tf.check.call_journal import once_each
-from modular_tf.check.damage import note_damage
+from modular_tf.check.calls import once_each
 from modular_tf.check.expectation import Blocked, Deviation, Unsupported
-from modular_tf.check.heap_watch import Depth, HeapWatch
+from modular_tf.check.memory_watch import (
+    MEMORY_RULES,
+    Breach,
+    Depth,
+    HeapWatch,
+    note_damage,
+    raise_harm_to_heap,
+)
 from modular_tf.check.outcome import Outcome, Pass, Verdict
 from modular_tf.rules import Severity
 
@@ -17,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from modular_tf.check.check import Check
-    from modular_tf.check.target import Stage
+    from modular_tf.check.session import Session
 
 _MOST_CALLS = 20
 
@@ -29,7 +34,7 @@ _VERDICTS: Mapping[Severity, Verdict] = {
 """The mildest first."""
 
 
-def tried(check: Check, stage: Stage, *, subject: str, reached: Pass) -> Outcome:
+def tried(check: Check, stage: Session, *, subject: str, reached: Pass) -> Outcome:
     """Try a check.
 
     Args:
@@ -66,7 +71,7 @@ def tried(check: Check, stage: Stage, *, subject: str, reached: Pass) -> Outcome
     )
 
 
-def _run_watched(check: Check, stage: Stage, reached: Pass) -> None:
+def _run_watched(check: Check, stage: Session, reached: Pass) -> None:
     try:
         _run(check, stage, reached)
     finally:  # whatever else is found: it may come of this
@@ -81,12 +86,12 @@ def _look_at_heap(check: Check, reached: Pass) -> None:
         raise_harm_to_heap(heap, "the check", MEMORY_RULES[check.kind], Depth.ALL)
 
 
-def _run(check: Check, stage: Stage, reached: Pass) -> None:
+def _run(check: Check, stage: Session, reached: Pass) -> None:
     # Through the host, defaults may stand in for what the plugin lacks.
     lacking = stage.lacks(check.needs) if reached is Pass.RAW else None
     if lacking is not None:
         raise Unsupported(f"the plugin has no {lacking}")
-    with stage.ground(check) as ground:
+    with stage.workspace(check) as ground:
         check.run(ground)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
+
+from modular_tf.codec import decode, encode
 
 
 class Pass(Enum):
@@ -88,7 +90,13 @@ class Outcome:
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON knows it."""
-        return {**asdict(self), "reached": self.reached.value, "verdict": self.verdict.value}
+        values: dict[str, Any] = encode(self)
+        return values
+
+    @classmethod
+    def from_dict(cls, value: Any) -> Outcome:
+        """Make it from what `as_dict` gave; raises `ValueError` if it has another shape."""
+        return decode(cls, value)
 
     @property
     def lost_call(self) -> str | None:
@@ -96,27 +104,3 @@ class Outcome:
         if self.incident is None or self.incident.last_call is None:
             return None
         return self.incident.last_call.partition("(")[0]
-
-    @classmethod
-    def from_dict(cls, value: dict[str, Any]) -> Outcome:
-        """Make it from what `as_dict` gave.
-
-        Raises:
-            ValueError: It has another shape.
-        """
-        try:
-            incident = value["incident"]
-            made = {
-                **value,
-                "reached": Pass(value["reached"]),
-                "verdict": Verdict(value["verdict"]),
-                "calls": tuple(value["calls"]),
-                "incident": None if incident is None else _incident(incident),
-            }
-            return cls(**made)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise ValueError(f"expected an outcome, found {value!r:.200}") from error
-
-
-def _incident(value: dict[str, Any]) -> Incident:
-    return Incident(**{**value, "backtrace": tuple(value["backtrace"])})

@@ -71,7 +71,7 @@ def plan_of(probe: Probe, settings: CheckSettings, *, seed: int) -> PluginPlan:
     if not kinds:  # it is no plugin: the checks of files say why
         checks = [check for check in checks if check.kind == OF_ANY_KIND]
     facts = LoadFacts.of(probe)
-    needs_offer = any(check.passes != {Pass.LIBRARY} for check in checks)
+    needs_offer = any(check.ways != {Pass.LIBRARY} for check in checks)
     offered = offered_by(probe, facts) if needs_offer and facts.loadable else None
     plan = _Plan(probe.candidate.path, facts, settings, offered, seed)
     return PluginPlan(
@@ -102,7 +102,7 @@ class _Plan:
                     ids = tuple(
                         check.id
                         for check in of_kind
-                        if check.group == group and target.reached in check.passes
+                        if check.group == group and target.reached in check.ways
                     )
                     if ids:
                         yield target, ids
@@ -111,7 +111,7 @@ class _Plan:
         """Return how many outcomes each scheme would have, where the plugin has none of those."""
         if self.offered is None or not self.offered.schemes or self._schemes():
             return 0
-        of_schemes = (check.passes - {Pass.LIBRARY} for check in checks if check.kind == _SCHEMED)
+        of_schemes = (check.ways - {Pass.LIBRARY} for check in checks if check.kind == _SCHEMED)
         return sum(map(len, of_schemes))
 
     def _targets(self, kind: str) -> Iterator[Target]:

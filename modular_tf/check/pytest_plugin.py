@@ -30,19 +30,19 @@ import hashlib
 import json
 import os
 import warnings
-from contextlib import ExitStack
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
+from modular_tf.check.outcome import BAD, Outcome, Verdict
+from modular_tf.codec import decode, encode
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from typing_extensions import Self
-
-    from modular_tf.check.outcome import Outcome
     from modular_tf.check.report.report import Report
     from modular_tf.check.settings import CheckSettings
 
@@ -65,7 +65,7 @@ class ConformanceWarning(UserWarning):
 
 
 class _Conformance:
-    """What both kinds of plugin share.
+    """The checks of one kind of plugin.
 
     Attributes:
         plugin: The library's path; relative to the directory of the test module, or absolute.
@@ -90,15 +90,8 @@ class _Conformance:
 
     @classmethod
     def _settings(cls, directory: str) -> CheckSettings:
-        return settings_for(
-            directory,
-            level=cls.level,
-            profile=cls.profile,
-            root=cls.root,
-            only=cls.only,
-            skip=cls.skip,
-            options=cls.options,
-        )
+        names = ("level", "profile", "root", "only", "skip", "options")
+        return settings_for(directory, **{name: getattr(cls, name) for name in names})
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         """Make a test of each check (a hook of pytest)."""
@@ -128,15 +121,21 @@ class _Conformance:
         )
         settings = replace(cls._settings(directory), only=wanted, skip=())
         path = os.path.join(directory, cls.plugin)
-
-        def run() -> list[Outcome]:
-            plugins = _run(path, settings, cls.seed).plugins
-            return [outcome for plugin in plugins for outcome in plugin.outcomes]
-
+        name = hashlib.sha256(f"{request.node.nodeid} {wanted}".encode()).hexdigest()
+        with _alone(request, tmp_path_factory) as prefix:
+            shared = Path(f"{prefix}-{name}.json") if prefix else None
+            if shared and shared.exists():
+                all_outcomes = decode(list[Outcome], json.loads(shared.read_text()))
+            else:
+                plugins = _run(path, settings, cls.seed).plugins
+                all_outcomes = [outcome for plugin in plugins for outcome in plugin.outcomes]
+                if shared:
+                    part = shared.with_suffix(".part")  # a worker may end at any time
+                    part.write_text(json.dumps(encode(all_outcomes)))
+                    part.replace(shared)
         found: dict[str, list[Outcome]] = {}
-        with _WorkersOfXdist(request, tmp_path_factory) as workers:
-            for outcome in workers.shared(f"{request.node.nodeid} {wanted}", run):
-                found.setdefault(outcome.check_id, []).append(outcome)
+        for outcome in all_outcomes:
+            found.setdefault(outcome.check_id, []).append(outcome)
         return found
 
     def test_conformance(self, check_id: str, outcomes: dict[str, list[Outcome]]) -> None:
@@ -170,54 +169,32 @@ def conformance(
     directory = os.path.dirname(request.path)
 
     def check(plugin: str, *, seed: int = _SEED, **given: Any) -> Report:
-        with _WorkersOfXdist(request, tmp_path_factory):
+        with _alone(request, tmp_path_factory):
             return _run(os.path.join(directory, plugin), settings_for(directory, **given), seed)
 
     return check
 
 
-class _WorkersOfXdist:
-    """Lets one worker of pytest-xdist run checks at a time; a context manager.
+@contextmanager
+def _alone(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """Let one worker of pytest-xdist run checks at a time: a run uses all processors and devices.
 
-    A run of checks uses all processors, and has a device to itself. Without pytest-xdist nobody
-    waits.
+    Gives the prefix of paths that the workers of this run share; "" without pytest-xdist.
     """
-
-    def __init__(
-        self, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-    ) -> None:
-        worker: dict[str, Any] | None = getattr(request.config, "workerinput", None)
-        self._prefix = ""
-        if worker is not None:
-            folder = tmp_path_factory.getbasetemp().parent  # of all workers of this run
-            self._prefix = str(folder / f"modular-tf-check-{worker['testrunuid']}")
-        self._lock = ExitStack()
-
-    def __enter__(self) -> Self:
-        if self._prefix:
-            lock = self._lock.enter_context(open(f"{self._prefix}.lock", "ab"))
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            # Closing it would not do: what a plugin leaves running has the descriptor too.
-            self._lock.callback(fcntl.flock, lock, fcntl.LOCK_UN)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._lock.close()
-
-    def shared(self, name: str, run: Callable[[], list[Outcome]]) -> list[Outcome]:
-        """Return the outcomes of a run that another worker has made, or make it."""
-        from modular_tf.check.outcome import Outcome  # noqa: PLC0415
-
-        if not self._prefix:
-            return run()
-        path = Path(f"{self._prefix}-{hashlib.sha256(name.encode()).hexdigest()}.json")
-        if path.exists():
-            return [Outcome.from_dict(value) for value in json.loads(path.read_text())]
-        outcomes = run()
-        part = path.with_suffix(".part")  # a worker may end at any time, and another take its place
-        part.write_text(json.dumps([outcome.as_dict() for outcome in outcomes]))
-        part.replace(path)
-        return outcomes
+    worker: dict[str, Any] | None = getattr(request.config, "workerinput", None)
+    if worker is None:
+        yield ""
+        return
+    folder = tmp_path_factory.getbasetemp().parent
+    prefix = str(folder / f"modular-tf-check-{worker['testrunuid']}")
+    with open(f"{prefix}.lock", "ab") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            yield prefix
+        finally:  # closing it is not enough: processes that a plugin left running have it too
+            fcntl.flock(lock, fcntl.LOCK_UN)
 
 
 def settings_for(
@@ -230,7 +207,7 @@ def settings_for(
     skip: Sequence[str] = (),
     options: dict[str, Any] | None = None,
 ) -> CheckSettings:
-    """Return the settings of the nearest file, and what is said instead of them.
+    """Return the settings of the nearest file, with those that are given instead.
 
     Args:
         directory: Where to begin to look for a settings file.
@@ -267,24 +244,23 @@ def _run(path: str, settings: CheckSettings, seed: int) -> Report:
 
 
 def judge(check_id: str, outcomes: Sequence[Outcome]) -> None:
-    """Pass, fail or skip the running test by what became of one check.
+    """Pass, fail or skip the running test by the outcomes of one check.
 
     Args:
         check_id: Id of the check.
         outcomes: Its results, on all subjects and in all ways.
     """
-    from modular_tf.check.outcome import BAD, Verdict  # noqa: PLC0415
     from modular_tf.check.report.wording import details, headline  # noqa: PLC0415
 
-    def told(outcome: Outcome) -> str:
+    def described(outcome: Outcome) -> str:
         where = f"{outcome.subject or 'the library'} ({outcome.reached.value})"
         return "\n".join((f"{check_id} {where}: {headline(outcome)}", *details(outcome)))
 
-    if bad := [told(o) for o in outcomes if o.verdict in BAD or o.verdict is Verdict.BLOCKED]:
+    if bad := [described(o) for o in outcomes if o.verdict in BAD or o.verdict is Verdict.BLOCKED]:
         pytest.fail("\n\n".join(bad), pytrace=False)
     for outcome in outcomes:
         if outcome.verdict is Verdict.WARNED:
-            warnings.warn(told(outcome), ConformanceWarning, stacklevel=2)
+            warnings.warn(described(outcome), ConformanceWarning, stacklevel=2)
     if known := [headline(o) for o in outcomes if o.verdict is Verdict.KNOWN]:
         pytest.xfail(known[0])
     if not outcomes:

@@ -30,10 +30,10 @@ import os
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from modular_tf.check.catalogue import all_rules
 from modular_tf.check.level import Level
 from modular_tf.check.options import require_options
 from modular_tf.check.profile import DEFAULT_PROFILE, Profile, bundled_profile, profile_from
-from modular_tf.check.rules import all_rules
 from modular_tf.check.settings_file import read_table, require_keys
 from modular_tf.errors import ConfigError
 

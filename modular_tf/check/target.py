@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from modular_tf.check.outcome import Pass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from contextlib import AbstractContextManager
-
-    from modular_tf.check.check import Check
 
 LOCAL_SCHEMES: Mapping[str, str] = {"": "", "file": "file://"}
 """The schemes whose names are paths of this machine, and how a URI of each begins."""
@@ -67,23 +64,3 @@ class Target:
         """Make it from what `as_dict` gave, in a process that trusts the one that did."""
         lists = {name: tuple(value[name]) for name in ("companions", "absent", "repeated_by")}
         return cls(**{**value, **lists, "reached": Pass(value["reached"])})
-
-
-class Stage(Protocol):
-    """A subject that is loaded and ready, for all checks of one process.
-
-    Used by one thread, in a process that may end at any call.
-    """
-
-    @property
-    def calls(self) -> list[str]:
-        """The calls of the current check, C-like and shortened; the runner clears it."""
-
-    def lacks(self, needs: tuple[str, ...]) -> str | None:
-        """Return the first of these slots that is not there, None where all are."""
-
-    def ground(self, check: Check) -> AbstractContextManager[Any]:
-        """Return what the check's function is given, fresh for it, and taken down after it."""
-
-    def close(self) -> None:
-        """Close the subject."""

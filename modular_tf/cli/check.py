@@ -18,18 +18,16 @@ import click
 from modular_tf.check.candidates import candidates_of
 from modular_tf.check.conformance import check_plugins
 from modular_tf.check.expectation import Blocked
-from modular_tf.check.filesystem.prepared_files import write_prepared_files
+from modular_tf.check.filesystem.workspace import write_prepared_files
 from modular_tf.check.limits import Limits
 from modular_tf.check.outcome import BAD
 from modular_tf.check.planning import number_of_checks
 from modular_tf.check.profile import profile_names
-from modular_tf.check.report.annotations import github_annotations
-from modular_tf.check.report.badge import badge
 from modular_tf.check.report.comparison import compare
-from modular_tf.check.report.html_page import html_page
 from modular_tf.check.report.json_report import SCHEMA_VERSION, as_json, read_report
 from modular_tf.check.report.junit import junit
-from modular_tf.check.report.text import comparison_lines, plugin_lines, summary_line, total_line
+from modular_tf.check.report.pages import badge, html_page, require_templates
+from modular_tf.check.report.text import github_annotations, report_lines
 from modular_tf.check.sanitizer_runtime import looks_for_leaks
 from modular_tf.check.selection import selected
 from modular_tf.check.sequences.program import Replay
@@ -41,6 +39,7 @@ from modular_tf.cli.output import has_colour, message_of, printable, report_erro
 from modular_tf.cli.process import Exit, terminate_as_interrupt
 from modular_tf.cli.progress import ProgressLine
 from modular_tf.cli.values import FILE, FOLDER, PLUGIN, URI, factor
+from modular_tf.codec import encode
 from modular_tf.discovery.linking.host_exports import host_exports
 from modular_tf.discovery.probe import probe
 from modular_tf.errors import ConfigError
@@ -52,22 +51,14 @@ if TYPE_CHECKING:
     from modular_tf.check.outcome import Outcome
     from modular_tf.check.planning import PluginPlan
     from modular_tf.check.report.report import Report
+    from modular_tf.check.report.text import Line
     from modular_tf.check.settings import CheckSettings
     from modular_tf.cli.output import Printer
 
 _SEED_BITS = 31
 CUT_SHORT = "the run was ended by a signal: the report has what was known by then"
 
-_RED, _GREEN, _YELLOW, _CYAN = "1;31", "32", "33", "36"
-_STYLES = (
-    (re.compile(r"^(?:CRASHED|EXITED|FAILED|HUNG|worse)\b"), _RED),
-    (re.compile(r"^(?:WARNED|blocked)\b"), _YELLOW),
-    (re.compile(r"^(?:better|passed)\b"), _GREEN),
-    (re.compile(r"^    [a-z ]{4,8}:(?= )"), _CYAN),
-    (re.compile(r"(?<=: )conforms(?=; )"), _GREEN),
-    (re.compile(r"(?<=: )does not conform(?=[;,] )"), _RED),
-    (re.compile(r"(?<=: )is not known to conform(?=[;,] )"), _YELLOW),
-)
+_COLOURS = {"good": "32", "bad": "1;31", "open": "33", "warning": "33", "label": "36"}
 _LABEL = re.compile(r"^ {4}[a-z ]{4,8}: +")
 _COMMAND = "    again:"  # stays in one line, so that it can be copied
 _CELLS = re.compile(r"\S {3,}\S")
@@ -244,6 +235,8 @@ def _check(
         )
     files = {name: values[name] for name in ("junit", "write_json", "html", "badge")}
     _output_is_taken(files, json=call.json)  # before anything is checked, which may take long
+    if files["html"] or files["badge"]:
+        require_templates()
     before = None if values["compare"] is None else read_report(values["compare"])
     candidates, problems = candidates_of(plugins)
     report_problems(problems)
@@ -348,10 +341,12 @@ def write(
     may be None. With `verbose`, the text has all checks.
     """
     is_taken = _output_is_taken(files, json=call.json)
-    values = {"schema_version": SCHEMA_VERSION, **as_json(report)}
     forms: Mapping[str, Callable[[], bytes]] = {
         "junit": lambda: junit(report),
-        "write_json": lambda: json.dumps(values, indent=1).encode() + b"\n",
+        "write_json": lambda: (
+            json.dumps({"schema_version": SCHEMA_VERSION, **as_json(report)}, indent=1).encode()
+            + b"\n"
+        ),
         "html": lambda: html_page(report, before),
         "badge": lambda: badge(report),
     }
@@ -360,23 +355,16 @@ def write(
             write_output(path, form())
     changes = None if before is None else compare(before, report)
     if call.json:
-        since = {} if changes is None else {"since": changes.as_dict()}
+        since = {} if changes is None else {"since": encode(changes)}
         call.json_object(**as_json(report), **since)
     elif not is_taken:
         # GitHub obeys no line of the text: some are what a plugin has written.
         token = secrets.token_hex(16) if annotations else None
         if token is not None:
             sys.stdout.write(f"::stop-commands::{token}\n")
-        shown = (plugin_lines(plugin, verbose=verbose) for plugin in report.plugins)
-        lines = [line for plugin in shown for line in (*plugin, "")]
-        if changes is not None:
-            lines += comparison_lines(changes)
-        lines += map(summary_line, report.plugins)
-        if len(report.plugins) > 1:
-            lines.append(total_line(report))
+        _write_lines(call, report_lines(report, changes, verbose=verbose))
         if report.interrupted:
-            lines.append(CUT_SHORT)
-        _write_lines(call, lines)
+            call.line(CUT_SHORT)
         if token is not None:
             sys.stdout.write(f"::{token}::\n")
     if annotations == "github":  # a CI service reads them on either stream
@@ -384,26 +372,23 @@ def write(
         stream.writelines(printable(line) + "\n" for line in github_annotations(report))
 
 
-def _write_lines(call: Printer, lines: Iterable[str]) -> None:
+def _write_lines(call: Printer, lines: Iterable[Line]) -> None:
     """Write lines: for a terminal broken at words, with colours unless the user wants none."""
-    coloured_lines = has_colour(os.environ, terminal=call.terminal)
-    if not call.terminal and not coloured_lines:
-        call.lines(lines)
+    has_colours = has_colour(os.environ, terminal=call.terminal)
+    if not (call.terminal or has_colours):
+        call.lines(map(str, lines))
         return
     columns = max(get_terminal_size().columns, _LEAST_COLUMNS)
-    for line in map(printable, lines):
-        shown = broken_at_words(line, columns) if call.terminal else [line]
-        if coloured_lines and shown:
-            shown[0] = coloured(shown[0])
-        sys.stdout.write("".join(f"{each}\n" for each in shown or [""]))
-
-
-def coloured(line: str) -> str:
-    """Return a line whose verdict or label has its colour."""
-    for pattern, style in _STYLES:
-        if pattern.search(line):
-            return pattern.sub(lambda found: f"\x1b[{style}m{found[0]}\x1b[0m", line, count=1)  # noqa: B023
-    return line
+    for line in lines:
+        text = printable(str(line))
+        shown = broken_at_words(text, columns) if call.terminal else [text]
+        first, *others = shown or [""]
+        begin = len(printable(line.before))
+        end = begin + len(line.word)
+        if has_colours and line.style and first[begin:end] == line.word:
+            code = _COLOURS[line.style]
+            first = f"{first[:begin]}\x1b[{code}m{line.word}\x1b[0m{first[end:]}"
+        sys.stdout.write("".join(f"{each}\n" for each in (first, *others)))
 
 
 def broken_at_words(line: str, columns: int) -> list[str]:

@@ -7,8 +7,7 @@ import shlex
 
 import click
 
-from modular_tf.check.project_template.names import KINDS, project_names
-from modular_tf.check.project_template.project import write_project
+from modular_tf.check.project_template.project import KINDS, project_names, write_project
 from modular_tf.cli.frame import Invocation, argument, command
 from modular_tf.cli.output import message_of, report_error
 from modular_tf.cli.process import Exit

@@ -232,12 +232,18 @@ def _rule_page(rule_id: str) -> tuple[Explanation, dict[str, Any]]:
     judges = "the host, whenever it finds, tries or loads a plugin"
     if rule_id not in rules:
         judges = f"`modular-tf check PLUGIN --only {rule_id}`"
-        try:
-            from modular_tf.check.rules import all_rules  # noqa: PLC0415
+    tried: dict[str, str] = {}
+    try:
+        from modular_tf.check.catalogue import all_checks, all_rules  # noqa: PLC0415
+        from modular_tf.check.report.wording import PATH_LETTERS, facts_of_check  # noqa: PLC0415
 
-            rules = all_rules()
-        except ModuleNotFoundError:
-            missing = "; those of the conformance kit, which is not installed, are missing"
+        rules = all_rules()
+        if (check := all_checks().get(rule_id)) is not None:
+            tried["tried"] = " · ".join(facts_of_check(check))
+            if check.kind == "filesystem":
+                tried["paths"] = PATH_LETTERS
+    except ModuleNotFoundError:
+        missing = "; those of the conformance kit, which is not installed, are missing"
 
     def explained(*facts: tuple[str, str], known: bool) -> Explanation:
         found = tuple(Fact(f"rule {rule_id}", stage, text) for stage, text in facts)
@@ -258,6 +264,7 @@ def _rule_page(rule_id: str) -> tuple[Explanation, dict[str, Any]]:
         ("if not", rule.consequence),
         ("remedy", rule.remedy),
         ("source", rule.source),
+        *tried.items(),
         ("judged by", judges),
         known=True,
     ), {"rule": page}
@@ -282,7 +289,7 @@ def paths(call: Invocation) -> Exit:
     from modular_tf.discovery.trust.policy import default_lock_path  # noqa: PLC0415
     from modular_tf.rules.trust import STORAGE_TRUSTED  # noqa: PLC0415
     from modular_tf.service.configuration import config_path  # noqa: PLC0415
-    from modular_tf.service.kept.private_directory import why_untrusted  # noqa: PLC0415
+    from modular_tf.service.storage.private_directory import why_untrusted  # noqa: PLC0415
 
     with call.session(load=False) as service:
         report = service.report()

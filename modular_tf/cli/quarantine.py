@@ -12,14 +12,14 @@ from modular_tf.cli.process import Exit
 from modular_tf.cli.values import QUARANTINED
 from modular_tf.codec import encode
 from modular_tf.processes.ending import signal_name
-from modular_tf.service.kept.notes import Notes
-from modular_tf.service.kept.quarantine import QuarantineStore
+from modular_tf.service.storage.notes import Notes
+from modular_tf.service.storage.quarantine import QuarantineStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from modular_tf.service.kept.quarantine import Entry
     from modular_tf.service.report import PluginRecord
+    from modular_tf.service.storage.quarantine import Entry
 
 _GOOD_STATES = ("loaded", "shadowed", "disabled")
 _NAMES = "a plugin's name, its path, or six or more digits of its SHA-256"

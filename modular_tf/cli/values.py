@@ -205,7 +205,7 @@ def _operations(_: GlobalOptions, __: str) -> Iterable[str]:
 
 
 def _quarantined(_: GlobalOptions, __: str) -> list[str]:
-    from modular_tf.service.kept.quarantine import QuarantineStore  # noqa: PLC0415  (likewise)
+    from modular_tf.service.storage.quarantine import QuarantineStore  # noqa: PLC0415  (likewise)
 
     return [entry.name for entry in QuarantineStore.of_process().entries()]
 

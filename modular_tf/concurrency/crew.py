@@ -24,7 +24,7 @@ _Result = TypeVar("_Result")
 _GRACE_S = 0.5  # for calls that are under way when the rest is given up
 _AHEAD = 4  # calls per thread whose outcomes were not taken, so that few are in memory
 _PACE_S = 0.1  # between two calls of what the waiting thread does
-_LOOK_S = 1.0  # between two checks whether any thread is left to wait for
+_CHECK_EVERY_S = 1.0  # between two checks whether any thread is left to wait for
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +216,7 @@ class _Work(Generic[_Item, _Result]):
         """Wait for the next outcome; None where the end may have come."""
         while True:
             try:
-                return self._ended.get(timeout=_LOOK_S if while_waiting is None else _PACE_S)
+                return self._ended.get(timeout=_CHECK_EVERY_S if while_waiting is None else _PACE_S)
             except Empty:
                 if while_waiting is not None:
                     while_waiting()
@@ -238,7 +238,7 @@ class _Work(Generic[_Item, _Result]):
             while not self._stops:
                 # What stops the crew may be interrupted before it wakes its threads.
                 with suppress(Empty):
-                    self._turns.get(timeout=_LOOK_S)
+                    self._turns.get(timeout=_CHECK_EVERY_S)
                     if self._stops or not self._make_one_call():
                         return
         except BaseException as error:  # noqa: BLE001  (raised by the thread that waits for it)

@@ -542,6 +542,18 @@ class Device:
         return f"<Device {self.name} of platform {self.platform} from {self.plugin}>"
 
 
+def _both_ways(op: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Return the operator that computes an operation, and its reflection."""
+
+    def compute(left: DeviceArray, right: Any) -> Any:
+        return left._computed(op, left, right)  # noqa: SLF001  (of this class)
+
+    def compute_reflected(right: DeviceArray, left: Any) -> Any:
+        return right._computed(op, left, right)  # noqa: SLF001
+
+    return compute, compute_reflected
+
+
 class DeviceArray(Tensor):
     """An n-dimensional array in C order on a device. [any thread]
 
@@ -562,12 +574,14 @@ class DeviceArray(Tensor):
     `Stream` does.
 
     Arithmetic (`a + b`, `a @ b`, `-a`, `a < b`) calls TensorFlow's operation of that meaning on the
-    device, and raises NotFoundError where no plugin has a kernel of it. `==` compares objects, so
-    arrays are keys of dicts, and `in` looks for no value: that is refused.
+    device, and raises NotFoundError where no plugin has a kernel of it; also where numpy's array or
+    number is on the left, whose functions (`numpy.add`) take a copy to the host instead. `==`
+    compares objects, so arrays are keys of dicts, and `in` looks for no value: that is refused.
     """
 
-    # Kernels' outputs are made in C (native/kernel_calls), without a memory until one is needed.
+    # Kernels' outputs are made in C (native/dlpack), without a memory until one is needed.
     __slots__ = ("__weakref__", "_device", "_executor", "_is_viewed", "_kept_memory")
+    __array_priority__ = 1000  # operators of numpy leave the work to those of this class
     _is_viewed: bool
 
     def __init__(
@@ -759,7 +773,10 @@ class DeviceArray(Tensor):
         for position, each in enumerate(keys):
             size, step = shape[0], prod(shape[1:])
             if isinstance(each, slice):
-                start, stop, stride = each.indices(size)
+                try:
+                    start, stop, stride = each.indices(size)
+                except (TypeError, ValueError):  # a step of 0, or what is no number
+                    raise self._no_view(key) from None
                 if stride != 1 or position + 1 < len(keys):
                     raise self._no_view(key)
                 first += start * step
@@ -1067,41 +1084,21 @@ class DeviceArray(Tensor):
     def _computed(self, op: str, *inputs: Any, **attrs: Any) -> Any:
         return self._device.run(op, *inputs, attrs=attrs)
 
-    def __add__(self, other: Any) -> Any:
-        return self._computed("AddV2", self, other)
-
-    def __radd__(self, other: Any) -> Any:
-        return self._computed("AddV2", other, self)
-
-    def __sub__(self, other: Any) -> Any:
-        return self._computed("Sub", self, other)
-
-    def __rsub__(self, other: Any) -> Any:
-        return self._computed("Sub", other, self)
-
-    def __mul__(self, other: Any) -> Any:
-        return self._computed("Mul", self, other)
-
-    def __rmul__(self, other: Any) -> Any:
-        return self._computed("Mul", other, self)
-
-    def __truediv__(self, other: Any) -> Any:
-        return self._computed("RealDiv", self, other)
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return self._computed("RealDiv", other, self)
-
-    def __floordiv__(self, other: Any) -> Any:
-        return self._computed("FloorDiv", self, other)
-
-    def __mod__(self, other: Any) -> Any:
-        return self._computed("FloorMod", self, other)
-
-    def __pow__(self, other: Any) -> Any:
-        return self._computed("Pow", self, other)
-
     def __matmul__(self, other: Any) -> Any:
-        return self._computed("MatMul" if self.ndim == 2 else "BatchMatMulV2", self, other)  # noqa: PLR2004  (matrices)
+        return self._computed(_product(self), self, other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return self._computed(_product(self), other, self)
+
+    __add__, __radd__ = _both_ways("AddV2")
+    __sub__, __rsub__ = _both_ways("Sub")
+    __mul__, __rmul__ = _both_ways("Mul")
+    __truediv__, __rtruediv__ = _both_ways("RealDiv")
+    __floordiv__, __rfloordiv__ = _both_ways("FloorDiv")
+    __mod__, __rmod__ = _both_ways("FloorMod")
+    __pow__, __rpow__ = _both_ways("Pow")
+    __lt__, __gt__ = _both_ways("Less")[0], _both_ways("Greater")[0]
+    __le__, __ge__ = _both_ways("LessEqual")[0], _both_ways("GreaterEqual")[0]
 
     def __neg__(self) -> Any:
         return self._computed("Neg", self)
@@ -1109,17 +1106,9 @@ class DeviceArray(Tensor):
     def __abs__(self) -> Any:
         return self._computed("Abs", self)
 
-    def __lt__(self, other: Any) -> Any:
-        return self._computed("Less", self, other)
 
-    def __le__(self, other: Any) -> Any:
-        return self._computed("LessEqual", self, other)
-
-    def __gt__(self, other: Any) -> Any:
-        return self._computed("Greater", self, other)
-
-    def __ge__(self, other: Any) -> Any:
-        return self._computed("GreaterEqual", self, other)
+def _product(array: DeviceArray) -> str:
+    return "MatMul" if array.ndim == 2 else "BatchMatMulV2"  # noqa: PLR2004  (matrices)
 
 
 def _selects_all(key: object) -> bool:

@@ -114,9 +114,9 @@ class FileIdentity(NamedTuple):
     @classmethod
     def at(cls, path: str) -> FileIdentity | None:
         """Return the identity of a file, or of a link that leads nowhere; None for no file."""
-        for look in (os.stat, os.lstat):
+        for status_of in (os.stat, os.lstat):
             try:
-                return cls.of(look(path))
+                return cls.of(status_of(path))
             except (OSError, ValueError):
                 continue
         return None

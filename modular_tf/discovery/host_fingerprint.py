@@ -31,7 +31,7 @@ _CPU_INFO = "/proc/cpuinfo"
 _CPU_KEYS = ("CPU part", "Features", "flags", "isa", "model name")
 _HEAD_BYTES = 8192  # the first processor's part
 # Where the code and the tables lie that decide about plugins: all that runs while one is tried.
-_ROOMS = (
+_PACKAGES = (
     "", "abi", "concurrency", "device", "device/arrays", "device/memory", "device/streams",
     "discovery", "discovery/elf", "discovery/linking", "discovery/sources", "discovery/trust",
     "events", "filesystem", "filesystem/workarounds", "first_contact", "kernel", "loading",
@@ -76,8 +76,10 @@ def host_fingerprint() -> HostFingerprint:
     kernel = os.uname()
     implementation = sys.implementation
     # An editable installation has a part of each room in two places.
-    rooms = [os.path.join(package, room) for package in package_directories() for room in _ROOMS]
-    files = sorted(file for room in rooms for file in _files_in(room))
+    folders = [
+        os.path.join(package, name) for package in package_directories() for name in _PACKAGES
+    ]
+    files = sorted(file for name in folders for file in _files_in(name))
     c_library = ""
     with suppress(ValueError, OSError):
         c_library = os.confstr("CS_GNU_LIBC_VERSION") or ""

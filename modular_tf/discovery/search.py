@@ -150,7 +150,7 @@ def discover(
                 log.note_place(path, source, origin, exists=False, hits=0, ignored=_AS_PRIVILEGED)
             elif path:
                 required = source is Source.ARGUMENT or source in _BY_USER
-                log.look_at(path, source, origin, required=required)
+                log.visit(path, source, origin, required=required)
         if source is Source.ENTRY_POINT:
             search_entry_points(installation, log)
         elif source is Source.DISTRIBUTION:
@@ -172,7 +172,7 @@ def _search_user_directories(paths: SearchPaths, log: SearchLog) -> None:
     source, path = Source.USER_DIRECTORY, paths.user_directory or _USUAL_DIRECTORY
     why_not = _AS_PRIVILEGED if paths.privileged else paths.why_no_user_directory
     if paths.user_directory is not None and not paths.privileged:
-        log.look_at(path, source, path)
+        log.visit(path, source, path)
     elif paths.user_directory is not None or paths.why_no_user_directory is not None:
         log.note_place(path, source, path, exists=False, hits=0, ignored=why_not)
     for variable in () if paths.privileged else ignored_variables(paths.environment):
@@ -190,7 +190,7 @@ def _search_user_directories(paths: SearchPaths, log: SearchLog) -> None:
         if _names_this_project(text) and os.path.isdir(folder):  # with a folder for each plugin
             below = [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
             for directory in (folder, *filter(os.path.isdir, below)):
-                log.look_at(directory, source, directory)
+                log.visit(directory, source, directory)
 
 
 # -- candidates -----------------------------------------------------------------------------------

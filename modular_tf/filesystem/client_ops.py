@@ -112,18 +112,18 @@ class ClientOps(Filesystem, ABC):
         return not self._is_directory(path)
 
     @abstractmethod
-    def _children(self, path: str, *, asks: bool = True) -> list[Child]:
+    def _children(self, path: str, *, may_request: bool = True) -> list[Child]:
         """Return the entries of a directory; a name that is listed twice is also a file.
 
-        `path` may be a file that other names lie below. With `asks`, what the listing does not show
-        may take another request.
+        `path` may be a file that other names lie below. With `may_request`, what the listing does
+        not show may take another request.
         """
 
-    def _listed(self, path: str, *, asks: bool) -> list[Child]:
+    def _listed(self, path: str, *, may_request: bool) -> list[Child]:
         """Do as `_children`; raise for a file that no others lie below."""
         children: list[Child] = []
         with suppress(FileNotFoundError):  # some clients raise it for a file
-            children = self._children(path, asks=asks)
+            children = self._children(path, may_request=may_request)
         if not children and not self._is_directory(path):
             raise NotADirectoryError("it is not a directory")
         return children
@@ -223,7 +223,7 @@ class ClientOps(Filesystem, ABC):
         with_statistics: bool = False,  # noqa: ARG002  (the listings of clients have them)
     ) -> Listing:
         with translated_errors("get_children", uri, self.plugin):
-            children = self._listed(self.translate_name(uri), asks=is_thorough)
+            children = self._listed(self.translate_name(uri), may_request=is_thorough)
         found = store_listing(sorted(name for name, _ in children))
         reached = {*found.names} - found.both
         known = {name: facts for name, facts in children if name in reached and facts is not None}
@@ -282,7 +282,7 @@ class ClientOps(Filesystem, ABC):
         path = self.translate_name(uri)
         if not self._is_directory(path):
             raise NotADirectoryError("it is not a directory")
-        if self._children(path, asks=False):
+        if self._children(path, may_request=False):
             raise OSError(errno.ENOTEMPTY, "it is not empty")
         self._remove_empty(path)
 

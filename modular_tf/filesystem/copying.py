@@ -36,14 +36,14 @@ if TYPE_CHECKING:
     from modular_tf.filesystem.filesystem import Filesystem
 
 COPY_BLOCK = 1 << 22
-"""Bytes of a block. Up to 8 are in memory at a time, where a long file comes from a network."""
+"""Bytes of a block. Up to 16 are in memory at a time, where a long file comes from a network."""
 
 UNFINISHED = ".mtf-copy-"
 """How the names of files begin that hold a copy until it is whole."""
 
 _SHORT = 1 << 20  # bytes of a file that a store's reader has when it is opened
 _ONE_REQUEST = 1 << 17  # bytes that every plugin reads by one request, so of one version
-_MOST_AHEAD = 8  # blocks of a file that are read or wait to be written
+_MOST_AHEAD = 16  # blocks of a file that are read or wait to be written
 _crews: LiveObjects[Crew] = LiveObjects()  # of copies that are under way
 
 

@@ -133,12 +133,12 @@ class FsspecOps(ClientOps):
         length = len(self.fs.cat_file(path)) if size is None else int(size)
         return FileStatistics(length, changed or 0, is_directory=False)
 
-    def _listed(self, path: str, *, asks: bool) -> list[Child]:
+    def _listed(self, path: str, *, may_request: bool) -> list[Child]:
         if self._are_urls and not self._is_directory(path):  # to list it, it would be read
             raise NotADirectoryError("it is not a directory")
-        return super()._listed(path, asks=asks)
+        return super()._listed(path, may_request=may_request)
 
-    def _children(self, path: str, *, asks: bool = True) -> list[Child]:
+    def _children(self, path: str, *, may_request: bool = True) -> list[Child]:
         self._forget(path)
         entries = self.fs.ls(path, detail=True, **self._uncached_ls)
         above, own = f"{path.rstrip('/')}/", {path.rstrip("/"), _plain(path)}
@@ -160,11 +160,13 @@ class FsspecOps(ClientOps):
             is_sure = is_sure and entry["type"] in ("file", "directory")
             statistics = _statistics(entry) if is_sure else None
             found[name, is_directory] = name, statistics
-        if self._has_doubled_slash(path, entries, asks=asks):
+        if self._has_doubled_slash(path, entries, may_request=may_request):
             found["", True] = "", None
         return [*found.values()]
 
-    def _has_doubled_slash(self, path: str, entries: list[dict[str, Any]], *, asks: bool) -> bool:
+    def _has_doubled_slash(
+        self, path: str, entries: list[dict[str, Any]], *, may_request: bool
+    ) -> bool:
         """Return whether a directory holds keys with a doubled slash, as `d//key` in `d`.
 
         A listing then shows a directory with its own name, as some clients do for its marker too.
@@ -182,7 +184,7 @@ class FsspecOps(ClientOps):
             client = getattr(client, "fs", None)  # one that a wrapper hands everything on to
             if not hasattr(client, "find"):  # none, or a client of another library
                 return True
-        return asks and bool(self.fs.find(directory, prefix="/"))
+        return may_request and bool(self.fs.find(directory, prefix="/"))
 
     def _is_above_others(self, path: str) -> bool:
         if self._are_urls:  # a page may be any file, which would be read to list it

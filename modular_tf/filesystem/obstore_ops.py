@@ -107,7 +107,7 @@ class ObstoreOps(ClientOps):
     def _is_file(self, path: str) -> bool:
         return bool(path) and self._is_object(path)
 
-    def _children(self, path: str, *, asks: bool = True) -> list[Child]:  # noqa: ARG002
+    def _children(self, path: str, *, may_request: bool = True) -> list[Child]:  # noqa: ARG002
         found = self._library.list_with_delimiter(self.fs, path or None)
         directories: list[Child] = [(_last_of(one), DIRECTORY) for one in found["common_prefixes"]]
         # The marker of a directory is listed in it, under the directory's own name.

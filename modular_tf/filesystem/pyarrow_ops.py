@@ -82,7 +82,7 @@ class PyarrowOps(ClientOps):
         length = 0 if is_directory else info.size or 0
         return FileStatistics(length, info.mtime_ns or 0, is_directory=is_directory)
 
-    def _children(self, path: str, *, asks: bool = True) -> list[Child]:  # noqa: ARG002
+    def _children(self, path: str, *, may_request: bool = True) -> list[Child]:  # noqa: ARG002
         if self._has_implied_directories:
             return self._children_by_paths(path)
         found = self.fs.get_file_info(self._library.FileSelector(path))

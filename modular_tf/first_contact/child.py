@@ -62,7 +62,7 @@ _MOST_DESCRIPTORS = 4099  # not 4096: a plugin that sets that limit would go unn
 _CPU_GRACE_S = 10
 _THREADS_OF_A_PROCESSOR = 4
 _MORE_TASKS = 512
-_LOOK_EVERY_S = 0.0001
+_POLL_EVERY_S = 0.0001
 _LONG_STOP_S = 0.05
 _WATCHERS = 3  # the watcher, the process that forked it, and the application
 _SHARED = frozenset({errno.ENFILE, errno.ENOMEM, errno.EAGAIN})  # by the whole machine
@@ -218,7 +218,7 @@ class Rehearsal:
             self._entered.put(None)
         # `Thread.join` does not wait for the destructors of the thread's own data.
         while runs(f"self/task/{thread.native_id}"):
-            time.sleep(_LOOK_EVERY_S)
+            time.sleep(_POLL_EVERY_S)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (QUESTION,))
         if self._error is not None:
             raise self._error
@@ -282,8 +282,8 @@ def bounded_finding(
             break
         kept.append(note)
     # The files beside the plugin may change, and the finding does not depend on them.
-    lasting = is_complete and all(note.rule != NEIGHBOURS_LINKABLE for note in kept)
-    return Finding(None, offer, tuple(kept), tuple(opened), lasting)
+    storable = is_complete and all(note.rule != NEIGHBOURS_LINKABLE for note in kept)
+    return Finding(None, offer, tuple(kept), tuple(opened), storable)
 
 
 def _is_describable(files: list[SeenFile]) -> bool:

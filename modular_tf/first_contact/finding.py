@@ -165,7 +165,7 @@ class Incident(NamedTuple):
         return Violation(self.rule, self.message)
 
     @property
-    def untried(self) -> bool:
+    def is_not_tried(self) -> bool:
         """Whether the plugin could not be tried, for a reason that is not its fault."""
         return self.rule == rules.CHILD_STARTABLE
 
@@ -204,7 +204,7 @@ class Finding(NamedTuple):
     opened: Annotated[tuple[SeenFile, ...], bounded] = ()  # by its code, besides what it needs
     # Whether `opened` is complete. Libraries that were closed again are not known, and a change of
     # them would go unnoticed: so the next process tries the plugin again.
-    lasting: bool = True
+    storable: bool = True
 
     @property
     def is_clean(self) -> bool:

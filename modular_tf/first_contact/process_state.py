@@ -291,7 +291,7 @@ def _namespaces() -> dict[str, str]:
     return found
 
 
-def _asked_facts() -> dict[str, str]:
+def _other_facts() -> dict[str, str]:
     """Return the facts that system calls return, without opening a file."""
     root = os.stat("/")
     signal_at_end = ffi.new("int *")
@@ -470,7 +470,7 @@ _ROWS = {
     "limits": _Row(process_limits, _limit_changes),
     "status": _Row(_status, _fact_changes, is_of_thread=True),
     "namespaces": _Row(_namespaces, _fact_changes, is_of_thread=True),
-    "other facts": _Row(_asked_facts, _fact_changes, is_of_thread=True),
+    "other facts": _Row(_other_facts, _fact_changes, is_of_thread=True),
     "timers": _Row(_timers, _timer_changes),
     "use": _Row(_use, _use_changes),
     "locale": _Row(_locale, _locale_changes),

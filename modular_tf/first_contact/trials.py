@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _ZYGOTE = "modular_tf.first_contact.zygote"
 _MORE_FOR_WATCHERS_S = 60.0  # beyond the limit that a watcher itself keeps
-_LOOK_EVERY_S = 0.5
+_POLL_EVERY_S = 0.5
 _EXTRA_STARTS = 2
 
 
@@ -45,17 +45,17 @@ class Trials:
     def try_plugins(
         self,
         tasks: Sequence[Task],
-        tell: Callable[[int, Finding], None] | None = None,
+        report: Callable[[int, Finding], None] | None = None,
         mark: Callable[[int], AbstractContextManager[str]] | None = None,
     ) -> list[Finding]:
         """Try plugins and return their findings, when all children have ended or been killed.
 
-        A finding is LD-063 where a plugin could not be tried. `tell` is called with a task's index
-        and finding as soon as that is known. `mark` marks a task, by its index, while its trial may
-        end this process; it yields the mark's path. Raises `ShortageError` if this process has too
-        few descriptors, or can start no process now.
+        A finding is LD-063 where a plugin could not be tried. `report` is called with the index of
+        a task and its finding as soon as that is known. `mark` marks a task, by its index, while
+        its trial may end this process; it yields the mark's path. Raises `ShortageError` if this
+        process has too few descriptors, or can start no process now.
         """
-        batch = _Batch(tasks, self._limits, self._zygotes, tell, mark)
+        batch = _Batch(tasks, self._limits, self._zygotes, report, mark)
         batch.run()
         return [batch.findings[number] for number in range(len(tasks))]
 
@@ -73,12 +73,12 @@ class Trials:
 def try_plugins(
     tasks: Sequence[Task],
     limits: Limits,
-    tell: Callable[[int, Finding], None] | None = None,
+    report: Callable[[int, Finding], None] | None = None,
     mark: Callable[[int], AbstractContextManager[str]] | None = None,
 ) -> list[Finding]:
     """Try one batch of plugins; see `Trials.try_plugins`. No process is left when it returns."""
     with Trials(limits) as trials:
-        return trials.try_plugins(tasks, tell, mark)
+        return trials.try_plugins(tasks, report, mark)
 
 
 def zygotes_of(limits: Limits) -> Zygotes:
@@ -100,7 +100,7 @@ class _Batch:
         tasks: Sequence[Task],
         limits: Limits,
         zygotes: Zygotes,
-        tell: Callable[[int, Finding], None] | None,
+        report: Callable[[int, Finding], None] | None,
         mark: Callable[[int], AbstractContextManager[str]] | None = None,
     ) -> None:
         self.findings: dict[int, Finding] = {}
@@ -115,7 +115,7 @@ class _Batch:
         self._zygote: ZygoteProcess | None = None
         # A task may end the zygote twice: beside others, and alone.
         self._starts_left = 2 * len(tasks) + _EXTRA_STARTS
-        self._tell = tell
+        self._report = report
         self._mark = mark
         self._marked = ExitStack()  # the mark of the one that is tried, if it has one
 
@@ -137,8 +137,8 @@ class _Batch:
         self.findings[number] = finding
         if number == self._alone:
             self._alone = None
-        if self._tell is not None:
-            self._tell(number, finding)
+        if self._report is not None:
+            self._report(number, finding)
 
     # -- handing out ----------------------------------------------------------------------------
 
@@ -206,7 +206,7 @@ class _Batch:
     # -- listening ------------------------------------------------------------------------------
 
     def _listen(self) -> None:
-        for lane in self._lanes.ready(_LOOK_EVERY_S):
+        for lane in self._lanes.ready(_POLL_EVERY_S):
             self._hear(lane)
         if any(lane.is_late for lane in self._lanes):
             self._end_zygote()

@@ -20,7 +20,7 @@ from modular_tf.processes.child import Report
 from modular_tf.processes.descendants import children, living_descendants, memory_use
 from modular_tf.processes.ending import MOST_OF_LAST_WORDS
 from modular_tf.processes.watched_child import (
-    LOOK_EVERY_S,
+    CHECK_EVERY_S,
     AbandonedError,
     WatchedChild,
     watch_over,
@@ -52,7 +52,7 @@ def serve(*, limits: dict[str, Any], **own: Any) -> NoReturn:
 def watch_over_trials(descriptor: int, limits: Limits) -> None:
     """Try the tasks that arrive on a socket until its other end is closed; report each finding."""
 
-    def work(job: dict[str, Any], tell: Tell, listener: int) -> None:
+    def work(job: dict[str, Any], send: Tell, listener: int) -> None:
         task = decode(Task, job)
         try:
             finding = Trial(task, limits, listener).finding()
@@ -61,7 +61,7 @@ def watch_over_trials(descriptor: int, limits: Limits) -> None:
             raise
         except OSError as error:
             finding = cannot_try(f"no process can be started: {error}")
-        tell(encode(finding))
+        send(encode(finding))
 
     watch_over(descriptor, work)
 
@@ -87,7 +87,7 @@ class Trial:
             take_output=self._take_output,
             prompt=False,
         )
-        self._next_look = time.monotonic() + LOOK_EVERY_S
+        self._next_check = time.monotonic() + CHECK_EVERY_S
 
     def finding(self) -> Finding:
         """Wait for the end, kill the processes that are left, and return the finding.
@@ -97,10 +97,10 @@ class Trial:
         try:
             while not self._child.is_over():
                 self._child.listen()
-                if time.monotonic() >= self._next_look:
-                    self._look_at_memory()
-                    self._look_at_processes()
-                    self._next_look = time.monotonic() + LOOK_EVERY_S
+                if time.monotonic() >= self._next_check:
+                    self._check_memory()
+                    self._check_processes()
+                    self._next_check = time.monotonic() + CHECK_EVERY_S
             self._child.read_on()  # it may have reported and ended at once
             if self._ending.outcome is not None:
                 self._wait_for_ending_processes()
@@ -118,14 +118,14 @@ class Trial:
             self._ending.killed_for = broken
             self._child.ask()
 
-    def _look_at_memory(self) -> None:
+    def _check_memory(self) -> None:
         used = memory_use(self._child.pid)
         self._child.read_on()  # which has the call that took the memory
         self._ending.note_use(used)
         if self._ending.exceeded_in is not None and MEMORY_BOUNDED not in self._limits.accept:
             self._end_for(MEMORY_BOUNDED)
 
-    def _look_at_processes(self) -> None:
+    def _check_processes(self) -> None:
         if self._child.was_asked:
             return
         running = self._other_processes()

@@ -135,11 +135,11 @@ def _of_plugin(files: Iterable[str]) -> Iterator[str]:
 def why_refused(limits: Iterable[str]) -> str:
     """Return what may have refused a plugin something, for a message; "" for nothing."""
     given = set(limits)
-    told = {
+    explanations = {
         FILES: f"has {FILES}: `worker_directories` in the configuration names more",
         NETWORK: f"has {NETWORK}",
     }
-    reasons = [text for name, text in told.items() if name in given]
+    reasons = [text for name, text in explanations.items() if name in given]
     return f"its worker process {', '.join(reasons)}" if reasons else ""
 
 

@@ -20,8 +20,8 @@ from modular_tf.isolation.job import SetOptions
 from modular_tf.isolation.rights import why_refused
 from modular_tf.isolation.worker_process import WorkerProcess
 from modular_tf.native.ffi import ffi, lib
-from modular_tf.native.interrupted_calls import is_interrupted, keep_interrupt
 from modular_tf.native.plugin_names import named
+from modular_tf.native.status import is_interrupted, keep_interrupt
 from modular_tf.processes.descendants import children, memory_use
 from modular_tf.processes.ending import MOST_OF_A_MESSAGE, plain
 from modular_tf.redaction import redacted
@@ -109,7 +109,7 @@ class Worker:
             with self._lock:
                 self._process = process
         except BaseException:
-            process.let_go()
+            process.release()
             raise
         return offer
 
@@ -330,14 +330,14 @@ def _record_of(worker: Worker) -> WorkerRecord:
 
 def _missing(first: WorkerOffer, offer: WorkerOffer) -> str:
     missing = ", ".join(repr(scheme) for scheme in first.schemes if scheme not in offer.schemes)
-    told = [note.message for note in offer.finding.notes if note not in first.finding.notes]
-    return redacted(": ".join([f"does not serve {missing} any more", *told[:1]]))
+    changes = [note.message for note in offer.finding.notes if note not in first.finding.notes]
+    return redacted(": ".join([f"does not serve {missing} any more", *changes[:1]]))
 
 
 def _described(ending: WorkerEnding) -> str:
     said = redacted(ending.said).strip().splitlines()  # before a part of it is taken
-    told = f'; it wrote "{said[-1]:.300}"' if said else ""
-    return f"{ending.words}{_frames(ending)}{told}"
+    last = f'; it wrote "{said[-1]:.300}"' if said else ""
+    return f"{ending.words}{_frames(ending)}{last}"
 
 
 def _frames(ending: WorkerEnding) -> str:

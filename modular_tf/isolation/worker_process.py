@@ -59,8 +59,8 @@ class WorkerProcess:
         with _lock:
             self._lane: Lane[str] = Lane(_new_watcher())
         # Also when it is dropped: an interrupt may come at any line of whoever starts it.
-        self._let_go = weakref.finalize(self, _close, self._lane.connection, self._control)
-        self._let_go.atexit = False
+        self._release = weakref.finalize(self, _close, self._lane.connection, self._control)
+        self._release.atexit = False
         try:
             # So that the kernel names the sender of what comes next.
             self._lane.connection.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
@@ -69,7 +69,7 @@ class WorkerProcess:
             self._wait_for(READY, time.monotonic() + _TIME_TO_BEGIN_S)
             call_without_signal_handlers(self._send_control)
         except BaseException:
-            self.let_go()
+            self.release()
             raise
 
     @property
@@ -85,9 +85,9 @@ class WorkerProcess:
         """Close the socket on which it takes channels, unless it was taken."""
         _close_control(self._control)
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Close this process's end, which ends the worker unless a fork has started it."""
-        self._let_go()
+        self._release()
 
     def _send_control(self) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -122,11 +122,11 @@ class WorkerProcess:
 
     def wait_for_offer(self, seconds: float) -> WorkerOffer | None:
         """Wait until the plugin is loaded; None where it ended or the time is up (`ending`)."""
-        told = self._wait_for(OFFER, time.monotonic() + seconds)
-        if told is None:
+        message = self._wait_for(OFFER, time.monotonic() + seconds)
+        if message is None:
             return None
         try:
-            self.offer = read_offer(told)
+            self.offer = read_offer(message)
         except ValueError as error:
             self.ending = WorkerEnding(f"reported an offer that is none: {error}")
         return self.offer
@@ -155,7 +155,7 @@ class WorkerProcess:
         """
         if self.is_own:
             self._wait_for(ENDED, time.monotonic() + seconds)
-        self.let_go()  # which ends the watcher, and all that it watches
+        self.release()  # which ends the watcher, and all that it watches
         if not self.is_own:
             return _GONE
         return self.ending or WorkerEnding("did not end in time, and was killed")

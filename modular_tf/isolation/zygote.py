@@ -59,8 +59,8 @@ def watch_over_worker(descriptor: int) -> None:
     watch_over(descriptor, _work)
 
 
-def _work(job: dict[str, Any], tell: Tell, listener: int) -> None:
-    tell({READY: os.getpid()})
+def _work(job: dict[str, Any], send: Tell, listener: int) -> None:
+    send({READY: os.getpid()})
     control = _socket_from(listener)
     work = decode(Job, job)
     ending = ChildEnding()
@@ -70,17 +70,17 @@ def _work(job: dict[str, Any], tell: Tell, listener: int) -> None:
         offer = entry[OFFER]
         if not offers:  # a plugin may write any number
             offers.append(offer)
-            tell({OFFER: offer})
+            send({OFFER: offer})
 
-    def tell_end(words: str) -> None:
+    def send_end(words: str) -> None:
         frames = list(ending.backtrace)
-        tell({ENDED: {"words": words, "frames": frames, "said": ending.said}})
+        send({ENDED: {"words": words, "frames": frames, "said": ending.said}})
 
     try:
         live = partial(run, work, control)
         child = WatchedChild(live, listener, ending, seconds=math.inf, take=take)
     except OSError as error:
-        tell_end(f"could not be started: {error}")
+        send_end(f"could not be started: {error}")
         return
     finally:
         os.close(control)
@@ -89,11 +89,11 @@ def _work(job: dict[str, Any], tell: Tell, listener: int) -> None:
     finally:
         child.end((work.task.file, *work.task.companions))
     if has_too_many:
-        tell_end(f"had more than {_MOST_PROCESSES} processes and was ended")
+        send_end(f"had more than {_MOST_PROCESSES} processes and was ended")
     elif ending.stopped_by is not None:
-        tell_end(f"was stopped by {signal_in_full(ending.stopped_by)} and ended")
+        send_end(f"was stopped by {signal_in_full(ending.stopped_by)} and ended")
     else:
-        tell_end(ending.in_words())
+        send_end(ending.in_words())
 
 
 def _watch(child: WatchedChild, listener: int) -> bool:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modular_tf.abi.data_types import DataType, by_name
 from modular_tf.device.arrays.array_content import (
+    MOST_DIMENSIONS,
     NUMBERS,
     ArrayContent,
     content_of,
@@ -146,10 +147,10 @@ def _numbers(op: str, arg: ArgDefinition, value: Any, expected: DataType | None)
     return Given(kind, content.shape, content)
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: Any, depth: int = 0) -> bool:
     """Whether a value, or all in its lists, are numbers without a type; numpy's have one."""
     if isinstance(value, (list, tuple)):
-        return all(map(is_number, value))
+        return depth < MOST_DIMENSIONS and all(is_number(each, depth + 1) for each in value)
     return isinstance(value, NUMBERS) and not hasattr(value, "dtype")
 
 
@@ -176,7 +177,8 @@ def place_input(site: KernelSite, given: Given, *, on_host: bool) -> KernelInput
         return _on_device(given, source)._replace(is_on_host=True)
     if site.is_host or on_host:
         return _on_host(given, content_of(source.to_host()))
-    if source.device_memory is None:  # pinned memory of the host
+    memory = source.device_memory
+    if memory is None or (memory.is_borrowed and not is_aligned):  # pinned memory, or a part
         source = source.copy_to(site.device)
     return _on_device(given, source)
 

@@ -11,15 +11,15 @@ from modular_tf.abi.data_types import by_number
 from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.errors import ClosedError, InvalidArgumentError, NotFoundError
 from modular_tf.events import EventLog
-from modular_tf.kernel.canonical_line import read_op_definition
 from modular_tf.kernel.impossible_kernels import definition_conflicts, impossible_kernels
+from modular_tf.kernel.op_grammar import read_op_definition
 from modular_tf.kernel.registration import KernelRegistration
 from modular_tf.kernel.standard_ops import standard_ops
 from modular_tf.rules import Violation
-from modular_tf.rules.kernel import OPERATION_KNOWN
+from modular_tf.rules.kernel import DEFINITION_WELL_FORMED, OPERATION_KNOWN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from modular_tf.kernel.op_definition import OpDefinition
     from modular_tf.kernel.standard_ops import StandardOps
@@ -39,6 +39,7 @@ class PluginKernels:
     plugin: str
     kernels: tuple[KernelRegistration, ...] = ()  # in the plugin's order
     definitions: tuple[OpDefinition, ...] = ()  # of its own operations
+    violations: tuple[Violation, ...] = ()  # definitions that are left out (rule KN-022)
     is_over: bool = False  # it was taken out, and cannot be entered again; set by its registry
 
 
@@ -47,7 +48,13 @@ def plugin_kernels(offer: KernelOffer, plugin: str) -> PluginKernels | None:
     if not offer.kernels and not offer.op_definitions:
         return None
     kernels = tuple(_registration(kernel, plugin) for kernel in offer.kernels)
-    return PluginKernels(plugin, kernels, tuple(_definitions(offer, plugin)))
+    definitions, violations = [], []
+    for record in offer.op_definitions:
+        try:
+            definitions.append(read_op_definition(record, plugin))
+        except InvalidArgumentError as error:
+            violations.append(Violation(DEFINITION_WELL_FORMED, error.message))
+    return PluginKernels(plugin, kernels, tuple(definitions), tuple(violations))
 
 
 def _registration(kernel: NativeKernel, plugin: str) -> KernelRegistration:
@@ -63,14 +70,6 @@ def _registration(kernel: NativeKernel, plugin: str) -> KernelRegistration:
         plugin=plugin,
         native=kernel.native,
     )
-
-
-def _definitions(offer: KernelOffer, plugin: str) -> Iterator[OpDefinition]:
-    for line in offer.op_definitions:
-        try:
-            yield read_op_definition(line, plugin)
-        except InvalidArgumentError:  # the host runtime has accepted it, so it is of its making
-            continue
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,6 +183,7 @@ class KernelRegistry:
 
         known = chain.from_iterable(others.kernels.get(op, ()) for op in _ops(entering))
         return (
+            *entering.violations,
             *definition_conflicts(entering.definitions, definition_of),
             *impossible_kernels(entering.kernels, definition_of, tuple(known)),
         )

@@ -2,7 +2,7 @@
 
 `scripts/write_standard_ops` makes `standard_ops.bin`: the bytes are text compressed by zlib. The
 first line holds the release and the counts, `release=2.21.0 ops=1908 …`; every other line is the
-definition of one operation (`modular_tf.kernel.canonical_line`), in the order of the names.
+record of one operation (`modular_tf.kernel.op_grammar`), in the order of the names.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from modular_tf.kernel.canonical_line import read_op_definition
+from modular_tf.kernel.op_grammar import read_op_definition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -35,12 +35,12 @@ class StandardOps:
 
     def __init__(self, text: str) -> None:
         """Index the lines of a table: the first line, then those of the definitions."""
-        header, *lines = text.splitlines()
+        header, *lines = text.removesuffix("\n").split("\n")
         facts = dict(fact.split("=") for fact in header.split())
         self.release = facts.pop("release")
         self.counts: Mapping[str, int] = {name: int(count) for name, count in facts.items()}
         self.source = f"TensorFlow {self.release}"
-        self._lines = {line.partition("|")[0]: line for line in lines}
+        self._lines = {line.partition("\0")[0]: line for line in lines}
         self._read: dict[str, OpDefinition] = {}
 
     def get(self, name: str) -> OpDefinition | None:

@@ -12,7 +12,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modular_tf.abi.data_types import by_name
-from modular_tf.device.arrays.array_content import flattened
+from modular_tf.device.arrays.array_content import MOST_DIMENSIONS, flattened
 from modular_tf.errors import InvalidArgumentError, UnimplementedError
 from modular_tf.native.ffi import ffi
 from modular_tf.native.fresh_host_memory import address_of, fresh_host_memory
@@ -40,10 +40,14 @@ class StringContent(NamedTuple):
 
 def is_text(value: Any, expected: DataType | None) -> bool:
     """Whether a caller's value is a tensor of strings; bytes are one where that is expected."""
+    for _ in range(MOST_DIMENSIONS):
+        if not isinstance(value, (list, tuple)):
+            break
+        if not value:
+            return False
+        value = value[0]
     if isinstance(value, str):
         return True
-    if isinstance(value, (list, tuple)):
-        return bool(value) and is_text(value[0], expected)
     if isinstance(value, bytes):
         return expected is STRING
     numpy = sys.modules.get("numpy")  # an array of numpy's exists only where that was imported

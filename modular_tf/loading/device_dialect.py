@@ -89,14 +89,14 @@ def dialects_of_registration(
     by_size = _by_sizes(platform_size, fns_size)
     if by_size == _RFC and {word for word in code if word < _FNS_WORDS} == _ALL_COUNTED:
         return frozenset()  # the slots contradict the sizes
-    if sizes_tell(platform_size, fns_size):
+    if sizes_decide(platform_size, fns_size):
         return by_size
     used = frozenset(word for word in code if word < _FNS_WORDS)
     by_slots = _SLOT_PATTERNS.get(used, frozenset({HOSTED}))
     return by_size & by_slots or by_size & {HOSTED} or by_size
 
 
-def sizes_tell(platform_size: int, fns_size: int) -> bool:
+def sizes_decide(platform_size: int, fns_size: int) -> bool:
     """Whether the sizes alone determine where the slots of SP_PlatformFns lie.
 
     If not, faulty slots may be those of another dialect: to call one is not safe.

@@ -20,7 +20,7 @@ from modular_tf.loading.device_dialect import (
     dialects_of_registration,
     newest,
     refine_by_executor,
-    sizes_tell,
+    sizes_decide,
 )
 from modular_tf.loading.device_tables import DeviceTable, DeviceTables, LentStruct
 from modular_tf.native import device_calls
@@ -163,7 +163,7 @@ class _Reading:
         # Slots that may be other functions than those that are expected are not called.
         if any(violation.rule == rules.ONE_ALLOCATOR for violation in wrong_fns):
             return
-        is_certain = sizes_tell(lent.size_field, lent_fns.size_field)
+        is_certain = sizes_decide(lent.size_field, lent_fns.size_field)
         if not is_certain and any(violation.is_error for violation in wrong_fns):
             return
         fns = given_fns.in_layout(layout("SP_PlatformFns", HOSTED))

@@ -15,7 +15,6 @@ from modular_tf.rules import Violation
 from modular_tf.rules.kernel import (
     COMPUTE_SET,
     CONSTRAINT_TYPE_SERVED,
-    DEFINITION_UNIQUE,
     DEFINITION_WELL_FORMED,
     KERNEL_INIT_RETURNS,
     KERNELS_REGISTERED,
@@ -49,15 +48,13 @@ class KernelOffer(NamedTuple):
     """What a plugin has registered in `TF_InitKernel`."""
 
     kernels: tuple[NativeKernel, ...] = ()  # in the plugin's order
-    # Canonical lines of the operations that it defined, and of those that another plugin had
-    # defined alike and that its kernels compute.
+    # Records of the operations that it defined; bytes that are not UTF-8 are surrogates.
     op_definitions: tuple[str, ...] = ()
     violations: tuple[Violation, ...] = ()  # of the plugin as a whole; an error leaves no kernel
 
 
 _REPORTED: Mapping[str, Callable[[str], Violation]] = {
-    rule.id: partial(Violation, rule)
-    for rule in (CONSTRAINT_TYPE_SERVED, DEFINITION_WELL_FORMED, DEFINITION_UNIQUE)
+    rule.id: partial(Violation, rule) for rule in (CONSTRAINT_TYPE_SERVED, DEFINITION_WELL_FORMED)
 }
 """What `TF_InitKernel` does wrong and is reported, although it harms only one registration."""
 _lock = ForkLock()
@@ -110,14 +107,14 @@ def _registered(
     if not registered:
         message = f"{KERNEL_INIT} has registered no kernel"
         return KernelOffer((), (), (Violation(KERNELS_REGISTERED, message),))
-    ops = {kernel.op for kernel in kernels}
-    lines = [decode_pointer(lib.mtf_op_definition_at(at)) or "" for at in range(definitions_until)]
-    wanted = (
-        line
-        for at, line in enumerate(lines)
-        if at >= definitions_before or line.partition("|")[0] in ops
-    )
-    return KernelOffer(kernels, tuple(wanted), violations)
+    records = map(_definition_at, range(definitions_before, definitions_until))
+    return KernelOffer(kernels, tuple(records), violations)
+
+
+def _definition_at(index: int) -> str:
+    size = ffi.new("size_t *")
+    start = lib.mtf_op_definition_at(index, size)
+    return bytes(ffi.buffer(start, size[0])).decode("utf-8", "surrogateescape")
 
 
 def _kernel_at(index: int) -> NativeKernel | Violation:

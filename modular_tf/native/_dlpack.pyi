@@ -12,20 +12,18 @@ from typing_extensions import CapsuleType, Self
 _Object = TypeVar("_Object")
 
 class Tensor:
-    """Memory with a shape, kept alive by its owner and by whoever took the tensor. [any thread].
+    """Memory with a shape, kept alive by its owner and by each user of the tensor. [any thread].
 
     A subclass that works on a stream sets `_needs_sync` while there is work in flight; then
     `_before_export` is called before anybody sees the memory. It may raise to refuse, as a closed
     array does. Its argument is -1 where the consumer orders its work by the device's work stream
-    (the C exchange table): then it does not wait. `_export_elsewhere` is asked for copies and other
-    devices. A subclass that can be
-    closed calls `_end_memory` then: who uses the memory keeps it, exports under way included.
+    (the C exchange table): then it does not wait. `_export_elsewhere` is called for copies and
+    other devices. A subclass that can be closed calls `_end_memory` then: users of the memory keep
+    it, exports under way included.
 
     `_data_type` is a number of a subclass for what elements stand for besides their DLPack type, as
-    quantized integers do; 0 for nothing.
-
-    A tensor that is made of another one by DLPack keeps that one, so that a tensor which comes back
-    again and again keeps one other and no chain.
+    quantized integers do; 0 for nothing. A tensor that is made of another one by DLPack keeps that
+    one, so that a tensor which comes back again and again keeps one other and no chain.
 
     Args:
         address: Of the first element. 0 only where there is no element.
@@ -119,20 +117,16 @@ class Tensor:
         """Return a copy as a numpy array (see `copy_to_numpy`); `__buffer__` gives a view."""
     def __buffer__(self, flags: int, /) -> memoryview: ...
     def _before_export(self, stream: Any, /) -> None:
-        """Wait until the memory may be read on `stream`; None is the host. Here: nothing.
-
-        -1 says that the consumer orders its work itself; then nothing is waited for.
-        """
+        """Wait until the memory may be read on `stream`; None is the host. Here: nothing."""
     def _export_elsewhere(
         self, stream: Any, dl_device: tuple[int, int] | None, copy: bool | None, /
     ) -> Tensor:
         """Return a tensor on `dl_device` (None: where it is). Here: host memory only.
 
-        Raises:
-            BufferError: It cannot be done, or only with a copy and `copy` is False.
+        `BufferError` if it cannot be done, or only with a copy and `copy` is False.
         """
     def _end_memory(self) -> None:
-        """Drop the owner once nobody uses the memory, and ask `_before_export` for each export.
+        """Drop the owner once nobody uses the memory, and call `_before_export` for each export.
 
         Where that does not raise, exports are refused with a BufferError. A description that was
         borrowed by the C exchange table keeps the memory as long as the tensor.
@@ -141,37 +135,29 @@ class Tensor:
 def consume(capsule: object, /) -> Tensor:
     """Take over what a capsule of either kind holds; the capsule is left alone on an error.
 
-    A tensor of another major version is given back to its producer at once, by its deleter, and
-    the capsule is a consumed one then.
-
-    Raises:
-        BufferError: It holds what cannot be used here: another major version, a foreign kDLExtDev
-            device, a handle instead of an address, unknown numbers, elements at NULL.
-        ValueError: It is no DLPack capsule, or a consumed one.
+    `ValueError` if it is no DLPack capsule, or a consumed one. `BufferError` if it holds what
+    cannot be used here: another major version, which its deleter gets back at once, a foreign
+    kDLExtDev device, a handle instead of an address, unknown numbers, elements at NULL.
     """
 
 def repacked(tensor: Tensor, is_padded: bool, /) -> Tensor:
     """Return a copy in host memory whose elements of less than 8 bits are packed, or padded.
 
-    Bits above a padded element are 0 in the copy.
-
-    Raises:
-        BufferError: The tensor is not in host memory, or not compact.
+    Bits above a padded element are 0 in the copy. `BufferError` for a tensor that is not in host
+    memory, or not compact.
     """
 
 def bytes_of_elements(shape: Sequence[int], dtype: tuple[int, int, int], is_padded: bool, /) -> int:
     """Return the bytes of elements without gaps; padding gives each lane whole bytes of its own.
 
-    Raises:
-        ValueError: There is no such element type, or no memory is so large.
+    `ValueError` if there is no such element type, or no memory is so large.
     """
 
 def owned_pointer(pointer: int, free: int, /) -> object:
     """Return what owns memory of C until nobody has it; the collector does not finalize it.
 
-    Args:
-        pointer: Its address, not 0.
-        free: The address of a function that takes it; called without the GIL.
+    `free` is the address of a function that takes `pointer`, which is not 0; it is called without
+    the GIL.
     """
 
 def stat_path(
@@ -179,11 +165,9 @@ def stat_path(
 ) -> _Object | int:
     """Return the statistics of a file, or the address of an error, which the caller frees.
 
-    Args:
-        function: The address of the core's `mtf_stat_path`; called without the GIL.
-        filesystem: The address of an `mtf_filesystem`, which the caller keeps.
-        path: As the user wrote it.
-        made_of: The type of the result: a tuple of `length`, `mtime_nsec` and `is_directory`.
+    `function` is the address of the core's `mtf_stat_path`, called without the GIL; `filesystem` is
+    that of an `mtf_filesystem`, which the caller keeps. `made_of` is the type of the result: a
+    tuple of `length`, `mtime_nsec` and `is_directory`.
     """
 
 def note_interpreter_ends() -> None:
@@ -203,36 +187,30 @@ def export_by_table(tensor: Tensor, consumer: type[_Object], /) -> _Object | Non
     """
 
 def set_work_stream_query(function: Callable[[int, int], int], /) -> None:
-    """Set who is asked for the work streams of devices, for `current_work_stream` of the table.
+    """Set the function that finds a device's work stream, for `current_work_stream` of the table.
 
-    Args:
-        function: Takes the DLPack type and number of a device, and returns the address of the
-            stream on which work comes after the device's present work; 0 for the default stream.
+    It takes the DLPack type and number of a device, and returns the address of the stream on which
+    work comes after the device's present work; 0 for the default stream.
     """
 
 class PreparedCall:
     """What a call of a kernel in host memory needs again, for inputs of the same types.
 
-    It is over when the kernel object has ended, or something else is registered.
+    It is over when the kernel object has ended, or something else is registered. `ValueError` for
+    more than 8 inputs or outputs.
 
     Args:
         kernel: A weak reference to the kernel object, which has a method `raise_failure`.
-        native: The address of its native part.
-        executor: Of the device, which the kernel keeps.
-        native_executor: The address of its native part.
-        device: Of the outputs, which the kernel keeps.
-        place: DLPack's type and number of their memory.
+        native: The address of its native part; so is `native_executor` of the executor's.
+        executor: Of the device; the kernel keeps both.
+        place: DLPack's type and number of the outputs' memory.
         inputs: Code, bits and lanes of DLPack, and TensorFlow's number, of each input; then the
             `_data_type` that arrays must have for it.
         outputs: Code, bits and lanes of each output, whose elements are whole bytes, and the
             `_data_type` of the array.
-        registry: An object with an attribute `moment`.
-        moment: What that was before the kernel was looked up.
+        registry: An object whose attribute `moment` was `moment` before the kernel was looked up.
         finish: Returns the result of a list of arrays; None where that is the only one, or None.
         default_device: Returns the device where no input is on one; None where it is fixed.
-
-    Raises:
-        ValueError: There are more than 8 inputs or outputs.
     """
 
     def __new__(
@@ -252,11 +230,9 @@ class PreparedCall:
         default_device: Callable[[], Any] | None,
     ) -> Self: ...
     @property
-    def kernel(self) -> Callable[[], Any]:
-        """The weak reference."""
+    def kernel(self) -> Callable[[], Any]: ...
     @property
-    def moment(self) -> object:
-        """As given."""
+    def moment(self) -> object: ...
 
 def support_calls(
     functions: tuple[int, ...],
@@ -267,21 +243,17 @@ def support_calls(
 ) -> None:
     """Give `call_prepared` what it needs, before its first use; for good.
 
-    Args:
-        functions: Addresses of functions of the core (kernel_calls/prepared_call.c).
-        array_type: What outputs are: a type with attributes `_device`, `_executor` and
-            `_kept_memory`, which is None until somebody needs more than the memory's owner.
-        retained: Gets what keeps an input that a kernel has retained, by the number of its keeper.
-        drop_released: Called when that is not empty: drops what no kernel retains any more.
+    `functions` are addresses of functions of the core (dlpack/prepared_call.c). `array_type` is
+    that of outputs, with attributes `_device`, `_executor` and `_kept_memory`, which is None until
+    somebody needs more than the memory's owner. `retained` gets what keeps an input that a kernel
+    has retained, by the number of its keeper; when it is not empty `drop_released` is called, which
+    drops what no kernel retains any more.
     """
 
 def call_prepared(calls: tuple[PreparedCall, ...], inputs: tuple[Any, ...], /) -> Any:
     """Have a kernel compute by the first prepared call that fits. [any thread]
 
     Inputs are arrays of the device and arrays of numpy; the GIL is released while the kernel
-    computes. Streams of the device finish their work before.
-
-    Returns:
-        What came out; NotImplemented, and nothing has happened, where none fits, an input is of
-        another kind, closed, or not in C order.
+    computes. Streams of the device finish their work before. NotImplemented, and nothing has
+    happened, where none fits, an input is of another kind, closed, or not in C order.
     """

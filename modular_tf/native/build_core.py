@@ -6,7 +6,7 @@ Usage: build_core.py FOLDER HEADER.h...
 preprocessor lines and the `extern "C"` wrapper are dropped; the compiler still sees the headers
 whole, through #include, and so checks every declaration that cffi was given.
 
-Functions of headers named `*_upcalls.h` are Python's: C calls them.
+Functions named `mtf_upcall_*` are Python's: C calls them.
 
 `_barrier.cc` has a function for each one that the headers declare, which no exception leaves
 (`core/barrier.h`), and `_barrier.h` has the module call that one.
@@ -21,21 +21,19 @@ from pathlib import Path
 import cffi
 
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
-_UPCALLS = "_upcalls"  # the ending of headers whose functions Python defines
-_FUNCTION = re.compile(r"\b(mtf_\w+)\(")  # pointers to functions are called otherwise: (*name)
+_FUNCTION = re.compile(r"\b(mtf_(?!upcall_)\w+)\(")  # not pointers: they are called as (*name)
+_UPCALL = re.compile(r"^[^\s#/*][^;{}]*\bmtf_upcall_\w+\([^;]*;", re.MULTILINE)
 
 
 def declarations(header: str) -> str:
     """Return what cffi may read of a header's text."""
     kept = []
-    in_cplusplus = False
+    depth = 0  # of conditions within those for C++
     continued = False
     for line in header.splitlines():
         stripped = line.strip()
-        if stripped.startswith("#ifdef __cplusplus"):
-            in_cplusplus = True
-        elif in_cplusplus:
-            in_cplusplus = not stripped.startswith("#endif")
+        if depth or stripped.startswith("#ifdef __cplusplus"):
+            depth += stripped.startswith("#if") - stripped.startswith("#endif")
         elif not stripped.startswith("#") and not continued:
             kept.append(line)
         continued = (stripped.startswith("#") or continued) and stripped.endswith("\\")
@@ -74,12 +72,11 @@ def main() -> None:
     ffi = cffi.FFI()
     names: list[str] = []
     for header in headers:
-        declared = declarations(header.read_text())
-        if header.stem.endswith(_UPCALLS):
-            ffi.cdef(f'extern "Python+C" {{{declared}}}')
-        else:
-            ffi.cdef(declared)
-            names += functions(header.read_text())
+        declared = _COMMENT.sub("", declarations(header.read_text()))
+        ffi.cdef(_UPCALL.sub("", declared))
+        for upcall in _UPCALL.findall(declared):
+            ffi.cdef(f'extern "Python+C" {upcall}')
+        names += functions(header.read_text())
     (folder / "_barrier.h").write_text(barrier_header(names))
     (folder / "_barrier.cc").write_text(barrier_source(names, includes))
     ffi.set_source("_core", f'{includes}\n#include "_barrier.h"')

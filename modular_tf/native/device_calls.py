@@ -27,64 +27,59 @@ def announce_calls(announce: Callable[[str], None]) -> None:
 
 
 def _call(
-    function: Any, *addresses: int, plugin: str, operation: str, results: tuple[Any, ...]
+    signature: int, slot: int, *addresses: int, plugin: str, operation: str, exists: Any = ffi.NULL
 ) -> None:
-    """Call a function of the core on the address of a slot and those that the slot takes."""
-    _announce(operation)
-    pointers = (ffi.cast("void *", address) for address in addresses)
-    error = function(named(plugin), encode(operation), *pointers, *results)
-    check(error, plugin=plugin, operation=operation)
-
-
-def _change(
-    function: Any, *addresses: int, plugin: str, operation: str, exists: Any = ffi.NULL
-) -> None:
-    """Call a slot that creates or destroys something.
+    """Call a slot on the addresses that it takes.
 
     `exists` is an `int32_t *`. It becomes 1 when a call that creates has succeeded, also where an
     interrupt keeps the caller from knowing. It becomes 0 when a function that destroys is called;
     where it is 0 already, the function is not called again.
     """
-    _call(function, *addresses, plugin=plugin, operation=operation, results=(exists,))
+    _announce(operation)
+    first, second, third = (ffi.cast("void *", at) for at in (*addresses, 0, 0)[:3])
+    code = ffi.cast("void *", slot)
+    name = encode(operation)
+    error = lib.mtf_se_call(named(plugin), name, code, signature, first, second, third, exists)
+    check(error, plugin=plugin, operation=operation)
 
 
-create = partial(_change, lib.mtf_se_create)
+create = partial(_call, lib.MTF_SE_CREATE)
 """Call a `create_*` slot of SP_PlatformFns: on the platform and its params struct."""
-destroy = partial(_change, lib.mtf_se_destroy)
+destroy = partial(_call, lib.MTF_SE_DESTROY)
 """Call a `destroy_*` slot of SP_PlatformFns: on the platform and the struct."""
-destroy_allocator = partial(_change, lib.mtf_se_destroy_allocator)
+destroy_allocator = partial(_call, lib.MTF_SE_DESTROY_TWO)
 """Call `destroy_allocator` or `destroy_custom_allocator` of the RFC: platform, allocator, fns."""
-destroy_registered = partial(_change, lib.mtf_se_destroy_registered)
+destroy_registered = partial(_call, lib.MTF_SE_DESTROY_ALONE)
 """Call `destroy_platform` or `destroy_platform_fns` of the registration: on the struct."""
 
 
 def init_plugin(entry: int, params: int, *, plugin: str) -> None:
     """Call `SE_InitPlugin` on an SE_PlatformRegistrationParams."""
-    function = lib.mtf_se_init_plugin
-    _call(function, entry, params, plugin=plugin, operation="SE_InitPlugin", results=())
+    _call(lib.MTF_SE_INIT, entry, params, plugin=plugin, operation="SE_InitPlugin")
 
 
-def _answer(
-    function: Any, operation: str, kind: str, unknown: float, *addresses: int, plugin: str
-) -> Any:
-    answer = ffi.new(kind, unknown)
-    _call(function, *addresses, plugin=plugin, operation=operation, results=(answer,))
+def get_device_count(slot: int, platform: int, *, plugin: str) -> int:
+    """Return the number of devices; 0 when the plugin leaves the count untouched."""
+    count = ffi.new("int32_t *")
+    at = int(ffi.cast("uintptr_t", count))
+    _call(lib.MTF_SE_CREATE, slot, platform, at, plugin=plugin, operation="get_device_count")
+    return int(count[0])
+
+
+def _answer(operation: str, kind: str, number: int, slot: int, device: int, *, plugin: str) -> Any:
+    _announce(operation)
+    answer = ffi.new(kind)
+    code, place = ffi.cast("void *", slot), ffi.cast("void *", device)
+    error = lib.mtf_se_ask(named(plugin), encode(operation), code, place, number, answer)
+    check(error, plugin=plugin, operation=operation)
     return answer[0]
 
 
-get_device_count: Callable[..., int] = partial(
-    _answer, lib.mtf_se_get_device_count, "get_device_count", "int32_t *", 0
-)
-"""Return the number of devices; 0 when the plugin leaves the count untouched."""
-get_numa_node: Callable[..., int] = partial(
-    _answer, lib.mtf_se_get_numa_node, "get_numa_node", "int32_t *", -1
-)
+get_numa_node: Callable[..., int] = partial(_answer, "get_numa_node", "int32_t *", lib.MTF_SE_INT32)
 """Return the NUMA node next to the device; negative when not known."""
 get_memory_bandwidth: Callable[..., int] = partial(
-    _answer, lib.mtf_se_get_memory_bandwidth, "get_memory_bandwidth", "int64_t *", -1
+    _answer, "get_memory_bandwidth", "int64_t *", lib.MTF_SE_INT64
 )
 """Return bytes/s of the device's own memory; negative when not known."""
-get_gflops: Callable[..., float] = partial(
-    _answer, lib.mtf_se_get_gflops, "get_gflops", "double *", -1.0
-)
+get_gflops: Callable[..., float] = partial(_answer, "get_gflops", "double *", lib.MTF_SE_DOUBLE)
 """Return 1e9 floating point operations per second; negative when not known."""

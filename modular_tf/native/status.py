@@ -6,14 +6,34 @@ and none of them leaves it to the caller again.
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 from modular_tf.errors import ClosedError, ModularTFError, error_from_code
 from modular_tf.native.ffi import ffi, lib
-from modular_tf.native.interrupted_calls import take_interrupt
 from modular_tf.native.strings import decode
 
 _FIRST_KERNEL_RULE, _FIRST_LOADER_RULE = 1000, 2000
+
+# What signal handlers raise while a call waits for a worker in C, where no exception can pass: the
+# call ends with an error, and what is kept here for the thread is raised instead of that.
+_kept = threading.local()
+
+
+def keep_interrupt(error: BaseException) -> None:
+    """Keep what a signal handler raised, until the call on this thread has ended."""
+    _kept.error = error
+
+
+def is_interrupted() -> bool:
+    """Return whether something is kept on this thread."""
+    return getattr(_kept, "error", None) is not None
+
+
+def _take_interrupt() -> BaseException | None:
+    error: BaseException | None = getattr(_kept, "error", None)
+    _kept.error = None
+    return error
 
 
 def take_error(
@@ -32,7 +52,7 @@ def take_error(
         thrown, closed, broken = error.thrown, error.closed, error.rule
     finally:
         lib.mtf_error_free(error)
-    if broken > _FIRST_LOADER_RULE and (interrupt := take_interrupt()) is not None:
+    if broken > _FIRST_LOADER_RULE and (interrupt := _take_interrupt()) is not None:
         raise interrupt
     if thrown:
         message = f"a C++ exception left the plugin: {message}"

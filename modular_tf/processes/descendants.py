@@ -19,7 +19,7 @@ from modular_tf.native.c_library import prctl
 
 _PR_SET_CHILD_SUBREAPER = 36
 _KILL_TIMEOUT_S = 5.0  # one may hang in a driver
-_LOOK_EVERY_S = 0.0005
+_POLL_EVERY_S = 0.0005
 
 
 def stat_of(process: int | str) -> list[bytes]:
@@ -116,7 +116,7 @@ def end_all(leader: int = 0) -> Ended:
                     ended = Ended(status, found[2].ru_maxrss << 10)
         except ChildProcessError:
             break
-        time.sleep(_LOOK_EVERY_S)
+        time.sleep(_POLL_EVERY_S)
     return ended
 
 

@@ -27,7 +27,7 @@ SECLUDED, OPEN = b"s", b"o"
 _CLONE_NEWNS, _CLONE_NEWUSER, _CLONE_NEWPID = 0x00020000, 0x10000000, 0x20000000
 _MS_NOSUID_NODEV_NOEXEC, _MS_REC_SLAVE = 0x2 | 0x4 | 0x8, 0x4000 | 0x80000
 _CAP_SYS_ADMIN = 21
-_LOOK_EVERY_S = 0.0005
+_POLL_EVERY_S = 0.0005
 _CAPABILITY_VERSION_3 = 0x20080522
 
 
@@ -73,12 +73,12 @@ def run_secluded(work: Callable[[], None]) -> NoReturn:
         os._exit(1)
 
 
-def run_as_first(work: Callable[[], None], tell: Callable[[int], object]) -> NoReturn:
+def run_as_first(work: Callable[[], None], report: Callable[[int], object]) -> NoReturn:
     """Do some work in the first process with numbers of its own, and end this one at once.
 
     The kernel lets nobody in there end or stop the first process. Its parent is the reaper of this
     one (`adopt_orphans`), with which it ends. To be called in a process that was forked for this;
-    `tell` is given the number of the first process, as it is here.
+    `report` is given the number of the first process, as it is here.
     """
     try:
         rights = _capabilities()
@@ -88,7 +88,7 @@ def run_as_first(work: Callable[[], None], tell: Callable[[int], object]) -> NoR
         if pid == 0:
             # The kernel would end this process with the one that has forked it.
             while (parent := _parent_outside()) == here:
-                time.sleep(_LOOK_EVERY_S)
+                time.sleep(_POLL_EVERY_S)
             die_with_parent(0)  # whose number means nothing here
             if parent != reaper or _parent_outside() != reaper:
                 os._exit(1)
@@ -97,7 +97,7 @@ def run_as_first(work: Callable[[], None], tell: Callable[[int], object]) -> NoR
                 _give_up_rights()
             work()
         else:
-            tell(pid)
+            report(pid)
     finally:
         os._exit(0)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Tell = Callable[[dict[str, Any]], None]
     """Sends an entry to the application."""
 
-LOOK_EVERY_S = 0.01
+CHECK_EVERY_S = 0.01
 _TIME_TO_ANSWER_S = 2.0  # with its stack, when it was asked or has crashed
 _AT_ONCE = 1 << 16
 _READS_IN_A_ROW = 16  # more than a pipe or a socket holds; a plugin may write on for ever
@@ -116,7 +116,7 @@ class WatchedChild:
         if not self._hurries:
             self._deadline = time.monotonic() + seconds
 
-    def listen(self, seconds: float = LOOK_EVERY_S) -> None:
+    def listen(self, seconds: float = CHECK_EVERY_S) -> None:
         """Wait for a moment, and take what has come.
 
         Raises `AbandonedError` where nobody waits any more.
@@ -290,11 +290,11 @@ def watch_over(descriptor: int, work: Callable[[dict[str, Any], Tell, int], None
     adopt_orphans()
     with socket.socket(fileno=descriptor) as connection, connection.makefile("rb") as lines:
 
-        def tell(entry: dict[str, Any]) -> None:
+        def send(entry: dict[str, Any]) -> None:
             connection.sendall(json.dumps(entry).encode() + b"\n")
 
         with suppress(AbandonedError, OSError):  # nobody waits any more
             for line in lines:
-                work(json.loads(line), tell, connection.fileno())
+                work(json.loads(line), send, connection.fileno())
                 if children(os.getpid()):
                     return  # one cannot be ended: the next job gets a watcher without it

@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     Enter = Callable[[Callable[[], None], Callable[[int], object]], NoReturn]
 
 _READY = b"r"
-_LOOK_FOR_PARENT_S = 1.0
+_CHECK_PARENT_EVERY_S = 1.0
 _TIME_TO_LEAVE_S = 0.5  # for watchers, which end with those that they work for
-_LOOK_EVERY_S = 0.0005
+_POLL_EVERY_S = 0.0005
 _LONGEST_NUMBER = 32
 _ENVIRONMENT_AT = slice(47, 49)  # of `stat_of`
 
@@ -148,12 +148,12 @@ class ForkServer:
         deadline = time.monotonic() + _TIME_TO_LEAVE_S
         while self._watchers and time.monotonic() < deadline:
             self._sweep()
-            time.sleep(_LOOK_EVERY_S)
+            time.sleep(_POLL_EVERY_S)
         end_all()
         os._exit(0)
 
     def _serve(self, parent: int) -> None:
-        self._control.settimeout(_LOOK_FOR_PARENT_S)
+        self._control.settimeout(_CHECK_PARENT_EVERY_S)
         self._control.sendall(self._ready)
         idle_since = time.monotonic()
         while os.getppid() == parent:

@@ -30,7 +30,7 @@ _MOST_SAID = 4096
 _START_TIMEOUT_S = 120.0
 _END_TIMEOUT_S = 10.0
 _KILL_TIMEOUT_S = 5.0
-_LOOK_EVERY_S = 0.0005
+_POLL_EVERY_S = 0.0005
 _AT_ONCE = 1 << 16
 _LONGEST_ENTRY = 8 << 20  # more than what is in bounds takes in JSON
 Work = TypeVar("Work")
@@ -132,7 +132,7 @@ class ZygoteProcess:
             if now > deadline:
                 # Nobody has waited for it, so the number is still its own.
                 os.kill(self._process.pid, signal.SIGKILL)
-            time.sleep(_LOOK_EVERY_S)
+            time.sleep(_POLL_EVERY_S)
 
 
 class Zygotes:

@@ -2,7 +2,7 @@
 
 A rule has an id (`FS-nnn` filesystem registration, `SE-nnn` device registration, `KN-nnn` kernels,
 `LD-nnn` probe and loading), what it requires, what happens when it is broken, and what to do.
-`modular_tf.check.rules` adds those that only `modular-tf check` tries.
+`modular_tf.check.catalogue` adds those that only `modular-tf check` tries.
 """
 
 from __future__ import annotations

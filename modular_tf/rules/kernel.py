@@ -93,7 +93,7 @@ CONSTRAINT_TYPE_ALLOWED = Rule(
 DEFINITION_WELL_FORMED = Rule(
     "KN-022",
     "A definition of an operation is written in TensorFlow's grammar.",
-    "TF_RegisterOpDefinition answers INVALID_ARGUMENT; TensorFlow aborts the whole process.",
+    "The definition is left out; TensorFlow aborts the whole process.",
     "Correct the text that the message names.",
     "ops.h",
     Severity.WARNING,

@@ -187,8 +187,8 @@ class _Maker:
         """Raise the error of this scheme; its class is the cause's where that says more."""
         from modular_tf.filesystem.python_errors import error_class_for  # noqa: PLC0415  (few)
 
-        says_more = isinstance(cause, OSError | ModularTFError)
-        kind = error_class_for(cause) if says_more and cause else FailedPreconditionError
+        has_details = isinstance(cause, OSError | ModularTFError)
+        kind = error_class_for(cause) if has_details and cause else FailedPreconditionError
         text = f"{self._subject}: {what}. {remedy}"
         raise kind(text, plugin=self.name, operation="filesystem") from without_secrets(cause)
 

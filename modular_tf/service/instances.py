@@ -264,16 +264,16 @@ class Instances:
                 if self._is_closed or not self._shared:
                     self._thread.leave()
                     return
-                seconds, ended = self._look()
+                seconds, ended = self._end_idle_processes()
             for wait in ended:
                 wait()
             with suppress(Empty):
                 self._wakes.get(timeout=seconds)
 
-    def _look(self) -> tuple[float, list[Callable[[], object]]]:
+    def _end_idle_processes(self) -> tuple[float, list[Callable[[], object]]]:
         """End idle processes; return the seconds to the next check, and what waits for the ends."""
         most = self._config.instance_idle_s
-        next_look = most
+        next_check = most
         ended: list[Callable[[], object]] = []
         running = sorted(self._running(), key=lambda one: -one[0])
         excess = len(running) - self._config.most_instances
@@ -283,8 +283,8 @@ class Instances:
             if wait is not None:
                 ended.append(wait)
             else:
-                next_look = min(next_look, most - idle_s)
-        return max(next_look, most / 10, _SHORTEST_PAUSE_S), ended
+                next_check = min(next_check, most - idle_s)
+        return max(next_check, most / 10, _SHORTEST_PAUSE_S), ended
 
     def _require_open(self) -> None:
         if self._is_closed:

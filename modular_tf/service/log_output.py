@@ -268,9 +268,9 @@ class Listener:
         thread = self._thread
         if thread is None or thread is threading.current_thread():
             return
-        n_heard = -1
-        while thread.is_alive() and n_heard != self._n_received:
-            n_heard = self._n_received
+        n_seen = -1
+        while thread.is_alive() and n_seen != self._n_received:
+            n_seen = self._n_received
             thread.join(_TIMEOUT_S)
 
     def _receive(self, former: threading.Thread | None) -> None:

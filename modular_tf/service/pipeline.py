@@ -16,12 +16,12 @@ from modular_tf.first_contact.finding import Limits
 from modular_tf.rules.trust import CALLS_SURVIVED, LOADING_SURVIVED
 from modular_tf.service.configuration import trust_of
 from modular_tf.service.deferred_library import DeferredLibrary
-from modular_tf.service.kept.notes import LOADING, TRYING, Notes
-from modular_tf.service.kept.quarantine import QuarantineStore
 from modular_tf.service.lifetime import entry_point
 from modular_tf.service.plugin import Attempt, Plugin
 from modular_tf.service.registrations import Registrations
 from modular_tf.service.report import State
+from modular_tf.service.storage.notes import LOADING, TRYING, Notes
+from modular_tf.service.storage.quarantine import QuarantineStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from modular_tf.first_contact.trials import Trials
     from modular_tf.service.configuration import Config
     from modular_tf.service.hooks import Hooks
-    from modular_tf.service.kept.notes import Note
-    from modular_tf.service.kept.scan_cache import ScanCache
     from modular_tf.service.lifetime import ServiceLock
     from modular_tf.service.plugin import PluginEntry
     from modular_tf.service.plugins import KnownPlugins
     from modular_tf.service.registrations import Registries
+    from modular_tf.service.storage.notes import Note
+    from modular_tf.service.storage.scan_cache import ScanCache
 
 
 class PluginPipeline:
@@ -115,21 +115,21 @@ class PluginPipeline:
             plugin = plugin._replace(sealed=True)
         return plugin.to_be_tried().under_policy(self._config, veto)
 
-    def try_out(self, untried: Sequence[PluginEntry]) -> None:
+    def try_out(self, entries: Sequence[PluginEntry]) -> None:
         """Try the plugins that have to be, in child processes, and conclude what may run.
 
         What another application tries now is not tried here: this waits for what it finds, unless
         each process has to try for itself.
         """
-        if not untried:
+        if not entries:
             return
         with self._lock:
-            shared = [entry for entry in untried if self._admission.is_shared(entry)]
+            shared = [entry for entry in entries if self._admission.is_shared(entry)]
         if not shared:
-            self._try(untried, lambda: None)
+            self._try(entries, lambda: None)
             return
         self._known.cache.turn.find_out(
-            untried,
+            entries,
             unknown=self._recall_anew,
             find_out=self._try,
             timeout_s=self._admission.timeout_s,
@@ -142,8 +142,8 @@ class PluginPipeline:
             self._known.cache.refresh()
             return self._admission.recall(entries, notes)
 
-    def _try(self, entries: Sequence[PluginEntry], tell_progress: Callable[[], None]) -> None:
-        findings = self._admission.try_out(entries, tell_progress)
+    def _try(self, entries: Sequence[PluginEntry], report_progress: Callable[[], None]) -> None:
+        findings = self._admission.try_out(entries, report_progress)
         with self._lock:
             self._admission.conclude(entries, findings)
 
@@ -253,14 +253,14 @@ class Admission:
         for entry in new:
             if entry.plugin.remarks or not self._quarantine_store().is_empty:
                 self._recall_quarantine(entry)
-        untried = [entry for entry in new if entry.plugin.is_new_here and not self._recall(entry)]
+        to_try = [entry for entry in new if entry.plugin.is_new_here and not self._recall(entry)]
         if self._config.first_contact != "never":
-            return untried
-        for entry in untried:
+            return to_try
+        for entry in to_try:
             if not self._suspicion(entry):
                 why = f"not tried, as {self._config.origin} says"
-                entry.change(Plugin.untried, why)
-        return [entry for entry in untried if self._suspicion(entry)]
+                entry.change(Plugin.without_trial, why)
+        return [entry for entry in to_try if self._suspicion(entry)]
 
     def _new_here(self, entries: Iterable[PluginEntry]) -> list[PluginEntry]:
         """Return the plugins whose code is new to this process; admit those of this package."""
@@ -350,11 +350,13 @@ class Admission:
     def is_shared(self, entry: PluginEntry) -> bool:
         """Return whether one process tries a plugin for all; else each has to."""
         known = entry.plugin.known
-        is_kept = known is not None and known.lasting and self._config.first_contact != "always"
-        return is_kept and bool(entry.plugin.sha256) and not self._suspicion(entry)
+        is_storable = (
+            known is not None and known.storable and self._config.first_contact != "always"
+        )
+        return is_storable and bool(entry.plugin.sha256) and not self._suspicion(entry)
 
     def try_out(
-        self, entries: Sequence[PluginEntry], tell_progress: Callable[[], None]
+        self, entries: Sequence[PluginEntry], report_progress: Callable[[], None]
     ) -> list[Finding]:
         """Try plugins and return what was found, when all have been tried. [any thread]
 
@@ -365,20 +367,20 @@ class Admission:
 
         tasks = [entry.plugin.task for entry in entries]
 
-        def tell(number: int, finding: Finding) -> None:
+        def report(number: int, finding: Finding) -> None:
             del number, finding
-            tell_progress()
+            report_progress()
 
         def mark(number: int) -> AbstractContextManager[str]:
             return self._noted(entries[number].plugin, TRYING)
 
         if not self._keeps_warm:
-            return try_plugins(tasks, self._limits, tell=tell, mark=mark)
+            return try_plugins(tasks, self._limits, report=report, mark=mark)
         # No thread waits for the plugin of another, which may hang.
         trials, self._trials = self._trials, None
         trials = trials or Trials(self._limits)
         try:
-            return trials.try_plugins(tasks, tell=tell, mark=mark)
+            return trials.try_plugins(tasks, report=report, mark=mark)
         finally:
             if self._keeps_warm and self._trials is None:
                 self._trials = trials
@@ -410,20 +412,20 @@ class Admission:
             entry.change(
                 Plugin.accepted, finding, "it did no harm to the process that it was tried in"
             )
-            self._remember(entry, finding, tried=finding.lasting)
+            self._remember(entry, finding, tried=finding.storable)
             self._judge_opened(entry, finding)
             return
         if self._config.first_contact == "never":
             # Tried only because an earlier process died while loading it, so report that death.
             incident = self._suspicion(entry) or incident
         plugin = entry.change(Plugin.quarantined, incident, time.time())
-        if not incident.untried and plugin.sha256:
+        if not incident.is_not_tried and plugin.sha256:
             self._quarantine_store().remember(plugin.sha256, plugin.name, plugin.path, incident)
 
     def _remember(self, entry: PluginEntry, finding: Finding, *, tried: bool) -> None:
         if entry.plugin.known is not None:
             known = entry.plugin.known._replace(tried=tried, finding=finding)
-            if finding.lasting:  # which has all that its code opens
+            if finding.storable:  # which has all that its code opens
                 known = known._replace(opened_before=())
             entry.change(lambda plugin: plugin._replace(known=known))
             self._cache.remember(known)

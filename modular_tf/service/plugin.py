@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from modular_tf.native.library import Library
     from modular_tf.service.configuration import Config
     from modular_tf.service.deferred_library import DeferredLibrary
-    from modular_tf.service.kept.scan_cache import CacheEntry
     from modular_tf.service.registrations import Registrations
     from modular_tf.service.report import Outcome
+    from modular_tf.service.storage.scan_cache import CacheEntry
 
     _Given = ParamSpec("_Given")
 
@@ -147,9 +147,9 @@ class Plugin(NamedTuple):
     @property
     def is_there(self) -> bool:
         """Whether the path still leads to the file that was probed."""
-        for look in (os.stat, os.lstat):  # a link that leads nowhere is a candidate by itself
+        for status_of in (os.stat, os.lstat):  # a link that leads nowhere is a candidate by itself
             with suppress(OSError, ValueError):
-                found = look(self.path)
+                found = status_of(self.path)
                 return (found.st_dev, found.st_ino) == self.candidate.identity
         return False
 
@@ -180,9 +180,9 @@ class Plugin(NamedTuple):
         return tuple([_decision(s) if isinstance(s, Violation) else s for s in self.steps])
 
     @property
-    def is_untried(self) -> bool:
+    def is_not_tried(self) -> bool:
         """Whether no process could be started to try it in; the next run tries it."""
-        return self.incident is not None and self.incident.untried
+        return self.incident is not None and self.incident.is_not_tried
 
     @property
     def is_new_here(self) -> bool:
@@ -218,7 +218,7 @@ class Plugin(NamedTuple):
 
     def to_be_tried(self) -> Plugin:
         """Return it without the result of a trial whose process could not be started."""
-        if not self.is_untried:
+        if not self.is_not_tried:
             return self
         steps = tuple([step for step in self.steps if step.stage != "first-contact"])
         return self._replace(ended=None, incident=None, quarantined_since=None, steps=steps)
@@ -246,7 +246,7 @@ class Plugin(NamedTuple):
         steps = (*self.steps, _passed("first-contact", why))
         return self._replace(finding=finding, remarks=remarks, steps=steps)
 
-    def untried(self, why: str) -> Plugin:
+    def without_trial(self, why: str) -> Plugin:
         """Return it as one that is not tried, and why."""
         return self._replace(steps=(*self.steps, _passed("first-contact", why)))
 
@@ -262,14 +262,14 @@ class Plugin(NamedTuple):
     def with_ended_calls(self, incidents: Iterable[Incident]) -> Plugin:
         """Return it with its calls in which processes ended, as far as they are no quarantine."""
         kept = [remark for remark in self.remarks if remark.stage != "work"]
-        told = [incident.violation.at("work") for incident in incidents]
-        if not told and len(kept) == len(self.remarks):
+        ended_calls = [incident.violation.at("work") for incident in incidents]
+        if not ended_calls and len(kept) == len(self.remarks):
             return self
-        return self._replace(remarks=(*kept, *told))
+        return self._replace(remarks=(*kept, *ended_calls))
 
     def quarantined(self, incident: Incident, since: float) -> Plugin:
         """Return it kept out of this process, for what it did to another one at that time."""
-        state = State.FAILED if incident.untried else State.QUARANTINED
+        state = State.FAILED if incident.is_not_tried else State.QUARANTINED
         ended = self.ends(state, incident.violation.at("first-contact"))
         if ended is self:
             return self
@@ -347,7 +347,7 @@ class PluginEntry:
         self.attempt = attempt  # the run that processed it last, None for none
         self.serving: DeferredLibrary | None = None  # what registers for it, None before it does
         self._plugin = plugin
-        self._state_told = plugin.state
+        self._reported_state = plugin.state
         self._lock = ForkLock()
 
     @property
@@ -371,8 +371,8 @@ class PluginEntry:
 
     def has_other_state(self) -> bool:
         """Return whether its state is another one than when this was called last."""
-        before, self._state_told = self._state_told, self._plugin.state
-        return self._state_told is not before
+        before, self._reported_state = self._reported_state, self._plugin.state
+        return self._reported_state is not before
 
     @property
     def probe(self) -> Probe:
@@ -435,13 +435,13 @@ class PluginEntry:
 
 def log_step(before: Plugin | None, after: Plugin) -> None:
     """Log what a step decided about a plugin, and what became of it where the step is its last."""
-    tells_all = _log.is_enabled_for(INFO)
-    if tells_all:
+    reports_all = _log.is_enabled_for(INFO)
+    if reports_all:
         _log_decisions(after, already=len(before.decisions) if before else 0)
     if after.is_on_its_way or not (before is None or before.is_on_its_way):
         return
     state = after.state
-    if state in _AS_INTENDED and not tells_all:
+    if state in _AS_INTENDED and not reports_all:
         return
     reason = after.reasons[0] if after.reasons else None
     write = after.log.info if state in _AS_INTENDED else after.log.warning

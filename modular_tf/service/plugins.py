@@ -21,10 +21,10 @@ from modular_tf.discovery.sources.search_paths import SearchPaths, python_path
 from modular_tf.discovery.trust.judge import TrustJudge
 from modular_tf.errors import NotFoundError
 from modular_tf.service.configuration import trust_of
-from modular_tf.service.kept.scan_cache import ScanCache
 from modular_tf.service.lifetime import entry_point
 from modular_tf.service.plugin import Plugin, PluginEntry, log_step
 from modular_tf.service.report import lost_schemes, without
+from modular_tf.service.storage.scan_cache import ScanCache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from modular_tf.filesystem.registry import FilesystemRegistry
     from modular_tf.service.configuration import Config
     from modular_tf.service.hooks import Hooks
-    from modular_tf.service.kept.scan_cache import CacheEntry
     from modular_tf.service.lifetime import ServiceLock
     from modular_tf.service.plugin import Attempt
     from modular_tf.service.report import PluginRecord
+    from modular_tf.service.storage.scan_cache import CacheEntry
 
 
 _TIMEOUT_S = 10.0  # of another process that reads one library
@@ -85,7 +85,7 @@ class PluginScan:
         self._cache.save()
         return [found for found in candidates if found.path not in self._plugins]
 
-    def probe(self, candidates: Sequence[Candidate], tell_progress: Callable[[], None]) -> None:
+    def probe(self, candidates: Sequence[Candidate], report_progress: Callable[[], None]) -> None:
         """Probe and judge candidates of which nothing is known, and keep what becomes known."""
         if not candidates:
             return
@@ -97,7 +97,7 @@ class PluginScan:
         with Prober(host_exports()) as prober:  # reads each file once
             for candidate in candidates:
                 self._plugins[candidate.path] = self._probed(candidate, judge, prober, began_ns)
-                tell_progress()
+                report_progress()
         self._cache.save()
 
     def _probed(

@@ -116,8 +116,9 @@ class ServiceOperations:
         from modular_tf.kernel.op import Op  # noqa: PLC0415  (as the class says)
 
         self._check_open()
-        if not isinstance(name, str):
-            raise unexpected(name, "the name of an operation", "a text")
+        for what, text in (("name", name), ("label", label)):
+            if not isinstance(text, str):
+                raise unexpected(text, f"the {what} of an operation", "a text")
         self.open_promised()
         running = self._running()
         if self._closed:

@@ -1,4 +1,4 @@
-"""What TensorFlow's calls do: the functions that `native/core/bridge_upcalls.h` declares.
+"""What TensorFlow's calls do: the functions that `native/core/bridge.h` declares.
 
 TensorFlow calls from any of its threads. No exception may leave a function here: each becomes a
 code and a message of the answer.

@@ -45,9 +45,9 @@ from modular_tf.processes.ending import ChildEnding, plain_lines
 from modular_tf.processes.interpreter import find_interpreter
 from modular_tf.rules.shortage import raise_shortage
 from modular_tf.service.configured_filesystems import missed_schemes
-from modular_tf.service.kept.scan_cache import ScanCache
 from modular_tf.service.plugins import scan
 from modular_tf.service.report import State
+from modular_tf.service.storage.scan_cache import ScanCache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

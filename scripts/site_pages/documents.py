@@ -15,6 +15,14 @@ DOCUMENTS = {
 }
 """The pages that are documents of the checkout outside `docs`."""
 _PAGES = {
+    **{
+        f"modular_tf/check/{kind}": f"checks/{kind}.md"
+        for kind in ("device", "filesystem", "kernel")
+    },
+    **{
+        f"modular_tf/rules/{name}.py": f"rules/{name}.md"
+        for name in ("device", "filesystem", "kernel", "loading")
+    },
     "modular_tf/check/settings.py": "reference/check-settings.md",
     "modular_tf/cli/process.py": "reference/exit-statuses.md",
     "modular_tf/include/modular_tf": "reference/headers.md",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mkdocs.structure.files import File
@@ -16,6 +15,7 @@ from site_pages import (
     events,
     exit_statuses,
     headers,
+    rules,
     source_statements,
 )
 
@@ -34,17 +34,15 @@ PAGES = {
     "reference/exit-statuses.md": exit_statuses.page,
     "reference/headers.md": headers.page,
     "reference/source-statements.md": source_statements.page,
+    **rules.PAGES,
 }
 """The function that writes each generated page."""
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """List the pages on rules, which have generators of their own, in the navigation."""
-    root = Path(config.docs_dir)
-    written = sorted(path for folder in ("rules", "checks") for path in root.glob(f"{folder}/*.md"))
+    """List the pages on rules and checks in the navigation."""
     section = next(entry for entry in config.nav if isinstance(entry, dict) and "Rules" in entry)
-    names = [path.relative_to(root).as_posix() for path in written]
-    section["Rules"] += [name for name in names if name not in section["Rules"]]
+    section["Rules"] += rules.PAGES
     return config
 
 
@@ -56,5 +54,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
-    """Make links that hold in a checkout hold in the site."""
+    """Make links that hold in a checkout hold in the site, and complete the page on rules."""
+    if page.file.src_uri == "rules/README.md":
+        markdown += rules.index()
     return documents.with_links_of_the_site(markdown, page.file.src_uri)

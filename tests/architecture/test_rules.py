@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from modular_tf.check.rules import all_rules
-from modular_tf.rules import Rule
+from modular_tf.check import catalogue
+from modular_tf.check.catalogue import all_rules
+from modular_tf.rules import Rule, loader_rules
 from tests.architecture.imports import PACKAGE, modules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from tests.architecture.imports import Module
 
 TESTS = Path(__file__).parents[1]
 ID = re.compile(r"\b(?:FS|SE|KN|LD)-\d{3}\b")
@@ -26,9 +29,6 @@ RULES = all_rules()
 _HIGHEST = {"FS": 358, "KN": 103, "LD": 146, "SE": 329}
 """The highest number that was ever given, by letters: a new rule has the next one."""
 
-_TABLES = ("modular_tf.rules", "modular_tf.check.rules")
-"""The packages that state rules."""
-
 
 @cache
 def _constants() -> dict[str, str]:
@@ -36,7 +36,7 @@ def _constants() -> dict[str, str]:
     return {
         node.targets[0].id: ast.literal_eval(_id_of(node.value))
         for module in modules()
-        if module.name.startswith(_TABLES)
+        if module.name.startswith("modular_tf.rules")
         for node in module.tree.body
         if isinstance(node, ast.Assign)
         and isinstance(node.value, ast.Call)
@@ -102,16 +102,36 @@ def _ids_in_code(tree: ast.Module) -> Iterator[str]:
             yield from ID.findall(node.value)
 
 
-def test_the_table_has_each_rule_of_the_sources_once_by_letters_and_number():
-    assert list(RULES) == sorted(_stated(), key=lambda rule_id: (rule_id[:3], int(rule_id[3:])))
+def test_the_table_is_in_the_order_of_letters_and_numbers():
+    assert list(RULES) == sorted(RULES, key=lambda rule_id: (rule_id[:3], int(rule_id[3:])))
 
 
-def _stated() -> Iterator[str]:
-    """Yield the id of each rule that the sources state, in no order."""
-    for module in modules():
-        for node in ast.walk(module.tree):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) == "Rule":
-                yield ast.literal_eval(_id_of(node))
+def test_the_table_has_each_rule_of_the_loader_once():
+    stated = [
+        ast.literal_eval(_id_of(call))
+        for module in modules()
+        if module.room == "rules"
+        for call in _calls_of("Rule", module)
+    ]
+
+    assert sorted(loader_rules()) == sorted(stated)
+
+
+def test_the_table_has_the_rules_of_each_module_with_checks():
+    listed = {
+        f"modular_tf.check.{kind}.{name}"
+        for kind, names in catalogue._MODULES.items()
+        for name in names.split()
+    }
+
+    assert {module.name for module in modules() if [*_calls_of("Suite", module)]} == listed
+
+
+def _calls_of(name: str, module: Module) -> Iterator[ast.Call]:
+    """Yield the calls of a function in a module."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == name:
+            yield node
 
 
 def test_an_id_is_not_given_twice():

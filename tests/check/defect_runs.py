@@ -278,7 +278,7 @@ class DefectRuns:
         What other checks of its group make of a defect is asked of every fourth, in the first way;
         of all, and in all ways, where the whole table is asked for.
         """
-        ways = [reached for reached in Pass if reached in check.passes]
+        ways = [reached for reached in Pass if reached in check.ways]
         if self._alone:
             return [subject.job(check, ways[0], [check.id])]
         group = _group(check)
@@ -289,7 +289,7 @@ class DefectRuns:
             subject.job(
                 check,
                 reached,
-                [c.id for c in group if reached in c.passes]
+                [c.id for c in group if reached in c.ways]
                 if is_sound or WHOLE or reached is ways[0]
                 else [check.id],
             )

@@ -24,7 +24,7 @@ def _jobs(defect, reached):
     target = Target(str(defective_plugin("device")), "device", reached, ordinal=0)
     checks = [c for c in all_checks().values() if c.kind == "device" and c.level <= Level.ROBUST]
     for group in _GROUPS:
-        ids = tuple(c.id for c in checks if c.group == group and reached in c.passes)
+        ids = tuple(c.id for c in checks if c.group == group and reached in c.ways)
         yield Job(target, "DEFECT:0", ids, {DEFECT_VARIABLE: defect})
 
 

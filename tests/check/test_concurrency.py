@@ -7,13 +7,13 @@ from functools import partial
 
 import pytest
 
-from modular_tf.check.concurrency import expect_of_threads, run_at_once
 from modular_tf.check.expectation import Blocked, Deviation
 from modular_tf.check.isolation.job import Job
 from modular_tf.check.isolation.processes import CheckProcesses
 from modular_tf.check.limits import Limits
 from modular_tf.check.outcome import Pass, Verdict
 from modular_tf.check.target import Target
+from modular_tf.check.under_load import at_once, expect_of_threads
 from tests.check.building import DEFECT_VARIABLE, defective_plugin
 
 
@@ -24,7 +24,7 @@ def test_each_runs_in_a_thread_of_its_own_and_results_keep_their_order():
         together.wait()  # breaks unless all four are under way
         return number, threading.get_ident()
 
-    results = run_at_once([partial(work, number) for number in range(4)])
+    results = at_once([partial(work, number) for number in range(4)])
 
     assert [number for number, _ in results] == [0, 1, 2, 3]
     assert len({thread for _, thread in results}) == 4
@@ -39,7 +39,7 @@ def test_all_are_done_before_the_first_failure_is_raised():
 
     works = [partial(done.append, "worked"), partial(fail, "first"), partial(fail, "second")]
     with pytest.raises(ValueError, match="first"):
-        run_at_once(works)
+        at_once(works)
     assert sorted(done) == ["first", "second", "worked"]
 
 

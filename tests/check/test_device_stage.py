@@ -43,7 +43,7 @@ def test_each_layout_is_one_device(build, reached, run_python):
 
 _ROUND_TRIP = """
     stage = stage_of(1)
-    with stage.ground(check) as ground:
+    with stage.workspace(check) as ground:
         data = ground.bytes(3000)
         memory, stream, called = ground.filled(data), ground.stream(), []
         back = ground.buffer(1000)
@@ -69,13 +69,13 @@ def test_what_a_check_leaves_is_destroyed(reached, run_python):
 
 _LEAVE = """
     stage = stage_of()
-    with stage.ground(check) as ground:
+    with stage.workspace(check) as ground:
         memories = ground.memory(5000), ground.memory(2000)
         things = ground.stream(), ground.event(), ground.timer(), ground.host_block()
         during = ground.subject.get_allocator_stats().value.bytes_in_use
     after = stage.subject.get_allocator_stats().value.bytes_in_use
     try:
-        with stage.ground(check) as ground:
+        with stage.workspace(check) as ground:
             ground.memory()
             raise KeyError
     except KeyError:
@@ -94,7 +94,7 @@ def test_a_failing_check_is_not_hidden_by_what_it_leaves(reached, run_python):
 _FAIL = """
     stage = stage_of()
     try:
-        with stage.ground(check) as ground:
+        with stage.workspace(check) as ground:
             ground.buffer(1)
             ground._buffers[0]._block[0] = 0
             raise ValueError("the finding")
@@ -127,7 +127,7 @@ def test_a_plugin_that_cannot_be_used_blocks(reached, defect, run_python):
 _ENTER = """
     try:
         stage = stage_of({ordinal})
-        with stage.ground(check):
+        with stage.workspace(check):
             print("entered")
     except (Blocked, Unsupported) as error:
         print(type(error).__name__, error)
@@ -150,7 +150,7 @@ def test_a_gate_lets_a_stream_pass_that_runs_at_once(reached, run_python):
 
 _HOLD = """
     stage = stage_of()
-    with stage.ground(check) as ground:
+    with stage.workspace(check) as ground:
         stream, event = ground.stream(), ground.event()
         gate = ground.gate(stream)
         ground.subject.record_event(stream, event)
@@ -172,7 +172,7 @@ def test_calls_are_told(run_python):
 _CALLS = """
     stage = stage_of()
     stage.calls.clear()
-    with stage.ground(check):
+    with stage.workspace(check):
         pass
     print(stage.calls)
     stage.close()
@@ -187,7 +187,7 @@ def test_poison_shows_who_sets_a_status(run_python):
 
 _POISON = """
     stage = stage_of()
-    with stage.ground(check) as ground, ground.subject.poisoned():
+    with stage.workspace(check) as ground, ground.subject.poisoned():
         answer = ground.subject.get_stream_status(ground.stream())
         print(answer.touched, answer.code)
     stage.close()

@@ -25,7 +25,7 @@ def _run(root, reached, checks):
     )
     groups = defaultdict(list)
     for check in checks:
-        if reached in check.passes:
+        if reached in check.ways:
             groups[check.group].append(check.id)
     with CheckProcesses(Limits()) as processes:
         results = processes.run([Job(target, "file", tuple(ids)) for ids in groups.values()])

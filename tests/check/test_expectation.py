@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from modular_tf.check.call_journal import CallJournal, once_each
+from modular_tf.check.calls import CallJournal, once_each
 from modular_tf.check.expectation import Deviation, expect_equal
 
 _LONG = bytes(range(256)) * 40

@@ -9,12 +9,20 @@ from contextlib import contextmanager, suppress
 import pytest
 
 from modular_tf.abi.status_codes import Code
+from modular_tf.check.catalogue import all_checks
 from modular_tf.check.check import BOTH, Check
 from modular_tf.check.expectation import Deviation, Unsupported
-from modular_tf.check.filesystem.glob_model import level_matches
-from modular_tf.check.filesystem.model import ANY, OK, FilesystemModel
-from modular_tf.check.filesystem.model_walk import OPERATIONS, OPERATIONS_ON_TWO, ModelWalk
-from modular_tf.check.filesystem.stage import FilesystemStage
+from modular_tf.check.filesystem.access import MOVES
+from modular_tf.check.filesystem.model import (
+    ANY,
+    OK,
+    ON_ONE_PATH,
+    FilesystemModel,
+    ModelWalk,
+    level_matches,
+)
+from modular_tf.check.filesystem.refusals import is_refused
+from modular_tf.check.filesystem.session import FilesystemSession
 from modular_tf.check.level import Level
 from modular_tf.check.outcome import Pass
 from modular_tf.check.target import Target
@@ -27,8 +35,8 @@ _PATTERNS = ("*", "a*", "?", "[^a]", "*/b", "a/*/c", r"a\*", "b", "c/[a-b]")
 
 def _check(seed):
     return Check(
-        id=f"WALK-{seed}", kind="filesystem", level=Level.HARD, group="walk", passes=BOTH,
-        needs=(), traits=frozenset(), rows=(), seconds=60, run=lambda _: None,
+        id=f"WALK-{seed}", kind="filesystem", level=Level.HARD, group="walk", ways=BOTH,
+        run=lambda _: None,
     )  # fmt: skip
 
 
@@ -48,17 +56,17 @@ def _step(walk, chance):
     elif kind == 5:
         walk.paths_exist([_path(chance) for _ in range(chance.randrange(4))])
     elif kind < 8:
-        walk.on_two_paths(chance.choice(OPERATIONS_ON_TWO), path, _path(chance))
+        walk.do(chance.choice(MOVES), path, _path(chance))
     else:
-        operation = chance.choice(OPERATIONS)
-        walk.on_path(operation, chance.choice(_PATTERNS) if "matching" in operation else path)
+        operation = chance.choice(ON_ONE_PATH)
+        walk.do(operation, chance.choice(_PATTERNS) if "matching" in operation else path)
 
 
 @contextmanager
 def _walking(target, seed):
-    stage = FilesystemStage(target)
+    stage = FilesystemSession(target)
     try:
-        with stage.ground(_check(seed)) as ground:
+        with stage.workspace(_check(seed)) as ground:
             yield ModelWalk(ground)
     finally:
         stage.close()
@@ -92,23 +100,23 @@ def test_what_differs_from_the_model_is_found(tmp_path):
         walk.model.append("a", b"d").settle(Code.OK)
 
         with pytest.raises(Deviation, match="get_file_size"):
-            walk.on_path("get_file_size", "a")
+            walk.do("get_file_size", "a")
         with pytest.raises(Deviation, match="read"):
             walk.read("a", 0, 4)
         walk.model.create_dir("b").settle(Code.OK)
         with pytest.raises(Deviation, match="get_children"):
-            walk.on_path("get_children", "")
+            walk.do("get_children", "")
         with pytest.raises(Deviation, match="paths_exist"):
             walk.paths_exist(["a", "b"])
         with pytest.raises(Deviation, match="rename_file"):
-            walk.on_two_paths("rename_file", "a", "b/c")
+            walk.do("rename_file", "a", "b/c")
 
 
 def _model():
     model = FilesystemModel()
     for path in ("D", "N"):
         model.create_dir(path).settle(Code.OK)
-    for path, content in (("F", b"abcd"), ("E", b""), ("N/file", b"x")):
+    for path, content in (("F", b"abcd"), ("G", b"g"), ("E", b""), ("N/file", b"x")):
         model.new_writable_file(path).settle(Code.OK)
         model.append(path, content).settle(Code.OK)
     return model
@@ -135,9 +143,24 @@ _REFUSED, _MISSING = {Code.FAILED_PRECONDITION}, {Code.NOT_FOUND}
         ("D", "D/x", _REFUSED),
     ],
 )
-@pytest.mark.parametrize("operation", OPERATIONS_ON_TWO)
+@pytest.mark.parametrize("operation", MOVES)
 def test_codes_of_operations_on_two_paths(operation, source, target, codes):
     assert getattr(_model(), operation)(source, target).codes == codes
+
+
+def _refusals():
+    runs = {check.id: check.run for check in all_checks().values()}
+    return {
+        check_id: run.args[0]
+        for check_id, run in runs.items()
+        if getattr(run, "func", None) is is_refused
+    }
+
+
+@pytest.mark.parametrize(("check_id", "row"), _refusals().items(), ids=_refusals())
+def test_a_refusal_is_what_the_model_answers(check_id, row):
+    for slot, paths in row.each:
+        assert getattr(_model(), slot)(*paths).codes == {row.code}, check_id
 
 
 def test_an_answer_that_is_not_ok_changes_nothing():

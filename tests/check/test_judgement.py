@@ -6,12 +6,12 @@ from contextlib import contextmanager
 
 import pytest
 
+from modular_tf.check.catalogue import all_rules
 from modular_tf.check.check import BOTH, Check
 from modular_tf.check.expectation import Blocked, Deviation, Unsupported
 from modular_tf.check.judgement import tried
 from modular_tf.check.level import Level
 from modular_tf.check.outcome import Pass, Verdict
-from modular_tf.check.rules import all_rules
 from modular_tf.rules import Severity
 
 _BY_SEVERITY = {rule.severity: rule.id for rule in all_rules().values() if rule.id[:2] == "FS"}
@@ -27,7 +27,7 @@ class _Stage:
         return next((slot for slot in needs if slot != "stat"), None)
 
     @contextmanager
-    def ground(self, check):
+    def workspace(self, check):
         yield self
 
     def close(self):
@@ -35,10 +35,7 @@ class _Stage:
 
 
 def _tried(run, severity=Severity.ERROR, needs=(), reached=Pass.RAW):
-    check = Check(
-        _BY_SEVERITY[severity], "filesystem", Level.WORKS, "names", BOTH, needs, frozenset(), (),
-        30.0, run,
-    )  # fmt: skip
+    check = Check(_BY_SEVERITY[severity], "filesystem", Level.WORKS, "names", BOTH, run, needs)
     return tried(check, _Stage(), subject="ram://", reached=reached)
 
 

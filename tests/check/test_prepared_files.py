@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from modular_tf.check.filesystem.prepared_files import write_prepared_files
+from modular_tf.check.filesystem.workspace import write_prepared_files
 from modular_tf.check.isolation.job import Job
 from modular_tf.check.isolation.processes import CheckProcesses
 from modular_tf.check.limits import Limits
@@ -44,7 +44,7 @@ def run(request, tmp_path_factory):
     settings = on_prepared_files(CheckSettings())
     groups = defaultdict(list)
     for check in selected(settings, ["filesystem"]):
-        if request.param in check.passes:
+        if request.param in check.ways:
             groups[check.group].append(check.id)
     path = str(defective_plugin("local_filesystem"))
     target = Target(

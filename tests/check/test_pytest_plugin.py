@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from modular_tf.check.pytest_plugin import _WorkersOfXdist
+from modular_tf.check.pytest_plugin import _alone
 from tests.check.building import DEFECT_VARIABLE, defective_plugin
 
 _BY_CLASS = """
@@ -154,7 +154,7 @@ def test_a_process_that_a_plugin_leaves_running_keeps_no_worker_of_xdist_waiting
     config = SimpleNamespace(workerinput={"testrunuid": "left"})
     lock = tmp_path_factory.getbasetemp().parent / "modular-tf-check-left.lock"
     reader, writer = os.pipe()
-    with _WorkersOfXdist(SimpleNamespace(config=config), tmp_path_factory):
+    with _alone(SimpleNamespace(config=config), tmp_path_factory):
         left = os.fork()
         if left == 0:
             os.close(writer)

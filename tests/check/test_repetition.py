@@ -10,7 +10,7 @@ from itertools import count
 import pytest
 
 from modular_tf.check.expectation import Deviation
-from modular_tf.check.repetition import expect_no_leak, rounds_of
+from modular_tf.check.under_load import must_not_grow, rounds_of
 
 _ROUNDS = 200
 
@@ -28,7 +28,7 @@ def test_what_gives_everything_back_does_not_leak():
     def work():
         rounds.append(os.close(os.open(os.devnull, os.O_RDONLY)))
 
-    expect_no_leak(work, _ROUNDS, "opening")
+    must_not_grow(work, _ROUNDS, "opening")
 
     assert len(rounds) > _ROUNDS
 
@@ -41,7 +41,7 @@ def test_descriptors_are_seen_long_before_there_are_none_left(held):
         held.callback(os.close, opened[-1])
 
     with pytest.raises(Deviation, match="opening leaves descriptors behind"):
-        expect_no_leak(work, 100_000, "opening")
+        must_not_grow(work, 100_000, "opening")
     assert len(opened) < _ROUNDS
 
 
@@ -55,7 +55,7 @@ def test_what_leaks_now_and_then_is_seen(held, every, rounds):
             held.callback(os.close, os.open(os.devnull, os.O_RDONLY))
 
     with pytest.raises(Deviation, match="opening leaves descriptors behind"):
-        expect_no_leak(work, rounds, "opening")
+        must_not_grow(work, rounds, "opening")
 
 
 @pytest.mark.parametrize("size", [3, 12, 30])
@@ -67,7 +67,7 @@ def test_a_pool_that_fills_is_no_leak(held, size):
             opened.append(os.open(os.devnull, os.O_RDONLY))
             held.callback(os.close, opened[-1])
 
-    expect_no_leak(work, _ROUNDS, "opening")
+    must_not_grow(work, _ROUNDS, "opening")
 
 
 def test_mappings_are_seen(held):
@@ -77,7 +77,7 @@ def test_mappings_are_seen(held):
             held.enter_context(mmap.mmap(-1, mmap.PAGESIZE, prot=protection))
 
     with pytest.raises(Deviation, match="mapping leaves mappings behind"):
-        expect_no_leak(work, _ROUNDS, "mapping")
+        must_not_grow(work, _ROUNDS, "mapping")
 
 
 def test_what_is_made_once_and_kept_is_no_leak(held):
@@ -88,7 +88,7 @@ def test_what_is_made_once_and_kept_is_no_leak(held):
             made.append(os.open(os.devnull, os.O_RDONLY))
             held.callback(os.close, made[0])
 
-    expect_no_leak(work, 2, "opening")
+    must_not_grow(work, 2, "opening")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from modular_tf.check import settings
-from modular_tf.check.catalogue import all_checks
+from modular_tf.check.catalogue import all_checks, all_rules
 from modular_tf.check.excuses import excused, outdated
 from modular_tf.check.level import Level
 from modular_tf.check.outcome import BAD, Verdict
@@ -19,7 +19,6 @@ from modular_tf.check.profile import (
     bundled_profile,
     profile_names,
 )
-from modular_tf.check.rules import all_rules
 from modular_tf.check.selection import selected
 from modular_tf.check.settings import (
     FILE_NAME,

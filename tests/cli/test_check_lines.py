@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from modular_tf.cli.check import broken_at_words, coloured
+from modular_tf.cli.check import broken_at_words
 from modular_tf.cli.output import has_colour
 from modular_tf.cli.process import Exit
 from tests.check.building import DEFECT_VARIABLE, defective_plugin
@@ -145,7 +145,3 @@ def test_who_gets_colours(environment, terminal, expected):
 )
 def test_lines_break_below_their_text(line, expected):
     assert broken_at_words(line, 20) == expected
-
-
-def test_a_line_without_a_verdict_has_no_colour():
-    assert coloured("    the plugin said FAILED") == "    the plugin said FAILED"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from modular_tf.abi.layouts import FILESYSTEM_OPS
-from modular_tf.check.rules import all_rules
+from modular_tf.check.catalogue import all_rules
 from modular_tf.cli.inspection import HOST_DEFAULTS
 from modular_tf.errors import UnimplementedError
 from modular_tf.filesystem.configuration import Option, Transaction

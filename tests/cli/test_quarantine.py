@@ -14,9 +14,9 @@ from modular_tf.discovery.file_identity import see
 from modular_tf.discovery.host_fingerprint import HostFingerprint
 from modular_tf.first_contact.finding import Incident
 from modular_tf.rules import Violation
-from modular_tf.service.kept.notes import Notes
-from modular_tf.service.kept.private_directory import PrivateDirectory
-from modular_tf.service.kept.quarantine import QuarantineStore
+from modular_tf.service.storage.notes import Notes
+from modular_tf.service.storage.private_directory import PrivateDirectory
+from modular_tf.service.storage.quarantine import QuarantineStore
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -155,7 +155,7 @@ def test_list_shows_signals_without_a_name(mtf, signal):
 def test_list_names_what_ended_a_process_that_loaded_it(mtf, run_python, tmp_path):
     code = """
         import os, sys
-        from modular_tf.service.kept.notes import Notes
+        from modular_tf.service.storage.notes import Notes
         told = ("plug", "/plug.so", "ab" * 32)
         with Notes.of_process().around("loading", *told, was_suspect=len(sys.argv) > 1):
             os._exit(1)

@@ -4,7 +4,7 @@ took its layouts from the code under test would agree with it whatever it said."
 from __future__ import annotations
 
 import ctypes
-from ctypes import POINTER, c_bool, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint64, c_void_p
+from ctypes import POINTER, c_bool, c_char_p, c_int, c_int64, c_size_t, c_uint64, c_void_p
 from typing import Any
 
 _F, _P, _S = c_void_p, c_char_p, c_void_p
@@ -22,27 +22,6 @@ class Statistics(ctypes.Structure):
     _fields_ = [("length", c_int64), ("mtime_nsec", c_int64), ("is_directory", ctypes.c_uint8)]
 
 
-class Bytes(ctypes.Structure):
-    _fields_ = [("buf", c_void_p), ("buf_length", c_int)]
-
-
-class Value(ctypes.Union):
-    _fields_ = [("int_val", c_int64), ("real_val", c_double), ("buffer_val", Bytes)]
-
-
-class OptionValue(ctypes.Structure):
-    _fields_ = [("type_tag", c_int), ("num_values", c_int), ("values", POINTER(Value))]
-
-
-class Option(ctypes.Structure):
-    _fields_ = [
-        ("name", c_void_p),
-        ("description", c_void_p),
-        ("per_file", c_int),
-        ("value", POINTER(OptionValue)),
-    ]
-
-
 class Handle(ctypes.Structure):
     """TF_Filesystem, the two files and the region: a pointer of the plugin's each."""
 
@@ -50,7 +29,6 @@ class Handle(ctypes.Structure):
 
 
 _ENTRIES = POINTER(POINTER(c_void_p))
-_OPTIONS = POINTER(POINTER(Option))
 
 FilesystemOps = _table(
     "FilesystemOps",
@@ -78,11 +56,7 @@ FilesystemOps = _table(
         _slot("get_matching_paths", c_int, _F, _P, _ENTRIES, _S),
         _slot("flush_caches", None, _F),
         *[_slot(f"transaction_{number}", c_int, _F) for number in range(6)],
-        _slot("get_filesystem_configuration", None, _F, _OPTIONS, POINTER(c_int), _S),
-        _slot("set_filesystem_configuration", None, _F, POINTER(Option), c_int, _S),
-        _slot("get_filesystem_configuration_option", None, _F, _P, _OPTIONS, _S),
-        _slot("set_filesystem_configuration_option", None, _F, POINTER(Option), _S),
-        _slot("get_filesystem_configuration_keys", None, _F, c_void_p, c_void_p, _S),
+        *[_slot(f"configuration_{number}", None, _F) for number in range(5)],
     ],
 )
 

@@ -10,13 +10,10 @@ from typing import TYPE_CHECKING, Any
 from tests.contrib.filesystem_tables import (
     FilesystemOps,
     Handle,
-    Option,
-    OptionValue,
     PluginInfo,
     RandomAccessFileOps,
     RegionOps,
     Statistics,
-    Value,
     WritableFileOps,
 )
 from tests.contrib.status_calls import Runtime
@@ -25,7 +22,6 @@ if TYPE_CHECKING:
     from tests.contrib.outcome import Outcome
 
 CANARY = b"\xa5" * 64
-_INT, _REAL, _BUFFER = range(3)
 
 
 class RawFilesystem:
@@ -198,63 +194,6 @@ class RawFilesystem:
         self._handle = Handle()
         self.start = self._status_call(self._ops.init, ctypes.byref(self._handle))
 
-    # -- options ----------------------------------------------------------------------------------
-
-    def options(self) -> Outcome:
-        """The value maps names to (description, per_file, type tag, value)."""
-        array, number = ctypes.POINTER(Option)(), ctypes.c_int(-1)
-        outcome = self._status_call(
-            self._ops.get_filesystem_configuration,
-            ctypes.byref(self._handle),
-            ctypes.byref(array),
-            ctypes.byref(number),
-        )
-        found = dict(self._take_option(array[i]) for i in range(number.value))
-        self._free(ctypes.cast(array, ctypes.c_void_p))
-        return outcome._replace(value=found)
-
-    def option(self, key: str) -> Outcome:
-        """The value is as in `options`, or None when the output was left alone."""
-        array = ctypes.POINTER(Option)()
-        outcome = self._status_call(
-            self._ops.get_filesystem_configuration_option,
-            ctypes.byref(self._handle),
-            key.encode(),
-            ctypes.byref(array),
-        )
-        if not array:
-            return outcome._replace(value=None)
-        found = dict([self._take_option(array[0])])
-        self._free(ctypes.cast(array, ctypes.c_void_p))
-        return outcome._replace(value=found)
-
-    def set_options(self, values: list[tuple[str, int, Any]], *, number: int = 1) -> Outcome:
-        """Set (name, type tag, value) each, and overwrite what was passed afterwards."""
-        kept: list[Any] = []
-        options = (Option * max(len(values), 1))()
-        for option, (name, tag, value) in zip(options, values, strict=False):
-            _fill_option(option, (name, tag, value), number, kept)
-        outcome = self._status_call(
-            self._ops.set_filesystem_configuration,
-            ctypes.byref(self._handle),
-            options,
-            len(values),
-        )
-        for buffer in kept:
-            ctypes.memset(ctypes.byref(buffer), 0xEE, ctypes.sizeof(buffer))
-        return outcome
-
-    def _take_option(self, option: Any) -> tuple[str, tuple[str, int, int, Any]]:
-        value = option.value.contents
-        assert value.num_values == 1
-        found, tag, per_file = _value_of(value), value.type_tag, option.per_file
-        if tag == _BUFFER:
-            self._free(value.values[0].buffer_val.buf)
-        for pointer in (value.values, option.value):
-            self._free(ctypes.cast(pointer, ctypes.c_void_p))
-        name = self._take_text(option.name).decode()
-        return name, (self._take_text(option.description).decode(), per_file, tag, found)
-
     # -- calls ------------------------------------------------------------------------------------
 
     def faulty(self, faults: list[str], method: str, *arguments: Any) -> Outcome:
@@ -281,28 +220,3 @@ def _address(structure: Any, field: str) -> int | None:
     """The pointer in a c_char_p field, which ctypes would turn into bytes."""
     offset = getattr(type(structure), field).offset
     return ctypes.c_void_p.from_address(ctypes.addressof(structure) + offset).value
-
-
-def _value_of(value: Any) -> Any:
-    union = value.values[0]
-    if value.type_tag == _INT:
-        return union.int_val
-    if value.type_tag == _REAL:
-        return union.real_val
-    return ctypes.string_at(union.buffer_val.buf, union.buffer_val.buf_length)
-
-
-def _fill_option(option: Any, wish: tuple[str, int, Any], number: int, kept: list[Any]) -> None:
-    name, tag, value = wish
-    text, union = ctypes.create_string_buffer(name.encode()), (Value * 1)()
-    holder = OptionValue(tag, number, union)
-    if isinstance(value, bytes):
-        data = ctypes.create_string_buffer(value, len(value))
-        union[0].buffer_val.buf = ctypes.addressof(data)
-        union[0].buffer_val.buf_length = len(value)
-        kept.append(data)
-    else:
-        setattr(union[0], "real_val" if isinstance(value, float) else "int_val", value)
-    kept += [text, union, holder]
-    option.name = ctypes.addressof(text)
-    option.value = ctypes.pointer(holder)

@@ -14,19 +14,10 @@ OURS = {
     "host_device": ("", [], "SE_InitPlugin"),
 }
 TRANSACTIONS = {f"transaction_{number}" for number in range(6)}
-OPTIONS = {
-    "get_filesystem_configuration",
-    "set_filesystem_configuration",
-    "get_filesystem_configuration_option",
-    "set_filesystem_configuration_option",
-}
+OPTIONS = {f"configuration_{number}" for number in range(5)}
 NULL_SLOTS = {
-    "posix_filesystem": {"paths_exist", "translate_name", "flush_caches"}
-    | TRANSACTIONS
-    | OPTIONS
-    | {"get_filesystem_configuration_keys"},
-    "ram_filesystem": {"get_matching_paths", "flush_caches", "get_filesystem_configuration_keys"}
-    | TRANSACTIONS,
+    "posix_filesystem": {"paths_exist", "translate_name", "flush_caches"} | TRANSACTIONS | OPTIONS,
+    "ram_filesystem": {"get_matching_paths", "flush_caches"} | TRANSACTIONS | OPTIONS,
 }
 
 

@@ -1,4 +1,4 @@
-"""What only the memory has: its paths, its options, its instances, and many threads at once."""
+"""What only the memory has: its paths, its instances, and many threads at once."""
 
 from __future__ import annotations
 
@@ -6,26 +6,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.contrib.outcome import (
-    FAILED_PRECONDITION,
-    INVALID_ARGUMENT,
-    NOT_FOUND,
-    OK,
-    RESOURCE_EXHAUSTED,
-    UNTOUCHED,
-)
+from tests.contrib.outcome import FAILED_PRECONDITION, NOT_FOUND, OK, UNTOUCHED
 from tests.contrib.plugin_process import PluginProcess, installed_plugin
-from tests.contrib.world import CONTENT, DIRECTORY, FILE, MISSING, OTHER, UNDER_FILE, World
+from tests.contrib.world import CONTENT, DIRECTORY, FILE, MISSING, UNDER_FILE, World
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-INT, REAL, BUFFER = range(3)
-
 
 @pytest.fixture
 def memory() -> Iterator[World]:
-    """A filesystem of its own, since options hold for all of it."""
+    """A filesystem of its own, which is empty."""
     plugin = PluginProcess("filesystem", installed_plugin("ram_filesystem"), "ram")
     yield World(plugin, "ram://")
     assert plugin.close() == 0
@@ -95,115 +86,7 @@ def test_paths_exist(ram: World, row: int, names: list[str], codes: list[int]) -
     assert [ram.call("path_exists", name).code for name in names] == codes
 
 
-def test_options_tell_what_there_is(memory: World) -> None:
-    """Row 209."""
-    outcome = memory.plugin.options()
-    assert outcome.code == OK
-    kinds = {
-        name: (per_file, tag, value) for name, (_, per_file, tag, value) in outcome.value.items()
-    }
-    assert kinds == {
-        "capacity_bytes": (0, INT, 0),
-        "block_bytes": (1, INT, 64),
-        "growth_factor": (1, REAL, 2.0),
-        "label": (0, BUFFER, b""),
-    }
-    assert all(description for description, *_ in outcome.value.values())
-
-
-@pytest.mark.parametrize(
-    ("name", "tag", "value"),
-    [
-        ("capacity_bytes", INT, 123),
-        ("block_bytes", INT, 4096),
-        ("growth_factor", REAL, 1.5),
-        ("label", BUFFER, b"a\0b"),
-        ("label", BUFFER, b""),
-    ],
-)
-def test_option_is_set_and_read_back(memory: World, name: str, tag: int, value: object) -> None:
-    """Rows 210, 211, 212: the harness overwrites what it passed before it reads back."""
-    assert memory.plugin.set_options([(name, tag, value)]).code == OK
-    assert memory.plugin.option(name).value[name][3] == value
-
-
-@pytest.mark.parametrize(
-    ("wish", "code"),
-    [
-        (("nothing", INT, 1), NOT_FOUND),
-        (("capacity_bytes", REAL, 1.0), INVALID_ARGUMENT),
-        (("capacity_bytes", INT, -1), INVALID_ARGUMENT),
-        (("block_bytes", INT, 0), INVALID_ARGUMENT),
-        (("block_bytes", INT, 1 << 40), INVALID_ARGUMENT),
-        (("growth_factor", REAL, 0.5), INVALID_ARGUMENT),
-        (("growth_factor", REAL, float("nan")), INVALID_ARGUMENT),
-    ],
-)
-def test_bad_option_changes_nothing(
-    memory: World, wish: tuple[str, int, object], code: int
-) -> None:
-    """Row 210: not even the good options that come before it."""
-    before = memory.plugin.options().value
-    outcome = memory.plugin.set_options([("label", BUFFER, b"good"), wish])
-    assert outcome.code == code
-    assert wish[0] in outcome.message
-    assert memory.plugin.options().value == before
-
-
-@pytest.mark.parametrize("number", [-1, 0, 2])
-def test_option_needs_one_value(memory: World, number: int) -> None:
-    outcome = memory.plugin.set_options([("capacity_bytes", INT, 5)], number=number)
-    assert outcome.code == INVALID_ARGUMENT
-    assert memory.plugin.option("capacity_bytes").value["capacity_bytes"][3] == 0
-
-
-def test_no_options_at_all_and_an_unknown_key(memory: World) -> None:
-    """Rows 210, 211."""
-    assert memory.plugin.set_options([]).code == OK
-    outcome = memory.plugin.option("nothing")
-    assert (outcome.code, outcome.value) == (NOT_FOUND, None)
-
-
-def test_label_stands_in_front_of_messages(memory: World) -> None:
-    memory.plugin.set_options([("label", BUFFER, b"job 7")])
-    assert memory.call("path_exists", MISSING).message.startswith("[job 7] ")
-
-
-def test_capacity(memory: World) -> None:
-    """Rows 87, 88: all of an append or nothing, and close tells it again."""
-    memory.plugin.set_options([("capacity_bytes", INT, 10)])
-    file = memory.open("new_writable_file", "new")
-    assert memory.plugin.append(file, b"12345678").code == OK
-    assert memory.plugin.append(file, b"901").code == RESOURCE_EXHAUSTED
-    assert memory.plugin.append(file, b"9").code == RESOURCE_EXHAUSTED
-    assert memory.plugin.writer("close", file).code == RESOURCE_EXHAUSTED
-    memory.plugin.cleanup("writer", file)
-    assert memory.read("new") == b"12345678"
-    memory.write("other", b"90")
-
-
-def test_capacity_counts_copies_and_open_files(memory: World) -> None:
-    """Row 155: a copy that finds no room leaves its target."""
-    memory.plugin.set_options([("capacity_bytes", INT, 10)])
-    memory.write(FILE, b"123456")
-    memory.write(OTHER, b"ab")
-    assert memory.call("copy_file", FILE, OTHER).code == RESOURCE_EXHAUSTED
-    assert memory.read(OTHER) == b"ab"
-    reader = memory.open("new_random_access_file", FILE)
-    memory.call("delete_file", FILE)
-    assert memory.call("copy_file", OTHER, "copy").code == OK
-    assert memory.call("copy_file", OTHER, "copy2").code == RESOURCE_EXHAUSTED
-    memory.plugin.cleanup("reader", reader)
-    assert memory.call("copy_file", OTHER, "copy2").code == OK
-
-
-@pytest.mark.parametrize("block_bytes", [1, 65536])
-@pytest.mark.parametrize("growth_factor", [1.0, 16.0])
-def test_growth_options_change_no_bytes(
-    memory: World, block_bytes: int, growth_factor: float
-) -> None:
-    options = [("block_bytes", INT, block_bytes), ("growth_factor", REAL, growth_factor)]
-    assert memory.plugin.set_options(options).code == OK
+def test_growth_changes_no_bytes(memory: World) -> None:
     pieces = [bytes([number]) * (number * 37) for number in range(1, 60)]
     for piece in pieces:
         memory.write("new", piece, "new_appendable_file")

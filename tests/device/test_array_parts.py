@@ -75,8 +75,9 @@ def test_what_is_not_there_is_no_part(cpu, key):
 @pytest.mark.parametrize(
     "key",
     [
-        slice(0, 2, 2), (slice(1, 2), 0), (..., 0), [0, 1], None, 0.5, "a", True, (0, False),
-        np.True_, np.array([0, 1]), (0, np.array([True, False, True])),
+        slice(0, 2, 2), slice(None, None, 0), slice("a", None), (slice(1, 2), 0), (..., 0), [0, 1],
+        None, 0.5, "a", True, (0, False), np.True_, np.array([0, 1]),
+        (0, np.array([True, False, True])),
     ],
     ids=str,
 )  # fmt: skip

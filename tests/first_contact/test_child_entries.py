@@ -50,7 +50,7 @@ OUTCOME = {
         },
         "notes": [NOTE],
         "opened": [["/lib/libx.so", [1, 2, 3, 4, 5], "0" * 64, 6, "0-1"]],
-        "lasting": False,
+        "storable": False,
     },
     "changes": [["LD-069", "changed the umask"]],
 }
@@ -115,7 +115,7 @@ def _misshapen() -> Iterator[Any]:
                 may_be |= path[-2:] in {("offer", "platform"), (0, "rule")} and wrong is None
                 may_be |= path[-1] in UNUSED and (wrong is None or isinstance(wrong, str))
                 may_be |= path[-1] in {"schemes", "notes", "changes", "opened"} and wrong == []
-                may_be |= path[-1] in {"lasting", "has_timers"} and wrong is True
+                may_be |= path[-1] in {"storable", "has_timers"} and wrong is True
                 may_be |= path[-1] == "incident" and wrong is None
                 may_be |= path[-3:-1] == ("opened", 0) and (path[-1], wrong) in MAY_OPEN
                 may_be |= path[-2:-1] == ("schemes",) and wrong == "" and path[-1] == 1

@@ -30,7 +30,7 @@ WHOLE = Finding(
     Offer(("s3", ""), PlatformOffer("GPU", "CHIP", 220)),
     (noted(Violation("LD-050", "refused", "load")), noted(Violation(None, "its own word", "init"))),
     (SeenFile("/p/libmore.so", FileIdentity(1, 2, 3, 4, 5), "f" * 64, 6, "0-b"),),
-    lasting=False,
+    storable=False,
 )
 
 

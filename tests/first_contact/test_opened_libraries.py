@@ -14,7 +14,7 @@ import pytest
 from modular_tf.first_contact.finding import Limits
 from modular_tf.first_contact.trials import try_plugins
 from modular_tf.loading.task import Task
-from modular_tf.service.kept.scan_cache import ScanCache
+from modular_tf.service.storage.scan_cache import ScanCache
 from tests.fixtures.compiler import compile_object, link_library
 from tests.trust.opening import opened_library, opening_plugin
 
@@ -92,7 +92,7 @@ def test_it_is_found(place, plugin, opened, monkeypatch):
 
     [finding] = tried(plugin)
 
-    assert (finding.offer.schemes, finding.lasting) == (("opening",), True)
+    assert (finding.offer.schemes, finding.storable) == (("opening",), True)
     [seen] = finding.opened
     assert (seen.path, seen.identity.inode) == (str(opened), opened.stat().st_ino)
 
@@ -104,7 +104,7 @@ def test_what_root_keeps_among_the_systems_libraries_is_left_out(place, plugin, 
 
     [finding] = tried(plugin)
 
-    assert (finding.opened, finding.lasting) == ((), True)
+    assert (finding.opened, finding.storable) == ((), True)
 
 
 @pytest.mark.parametrize("name", ["lib\u200bmore.so", "lib\nmore.so"])
@@ -113,7 +113,7 @@ def test_what_no_message_can_show_is_not_known(name, plugin, opened, monkeypatch
 
     [finding] = tried(plugin)
 
-    assert (finding.incident, finding.opened, finding.lasting) == (None, (), False)
+    assert (finding.incident, finding.opened, finding.storable) == (None, (), False)
 
 
 def test_what_is_needed_of_the_system_is_known_already(tmp_path):
@@ -127,7 +127,7 @@ def test_what_is_needed_of_the_system_is_known_already(tmp_path):
 def test_a_plugin_that_opens_nothing_has_a_lasting_finding(plugin):
     [finding] = tried(plugin)
 
-    assert (finding.opened, finding.lasting) == ((), True)
+    assert (finding.opened, finding.storable) == ((), True)
 
 
 def test_each_of_many_that_open_the_same_has_it(tmp_path, opened, monkeypatch):
@@ -178,7 +178,7 @@ def test_a_plugin_that_closes_what_it_opened_is_tried_each_time(
     monkeypatch.setenv("OPENS_IN_INIT", str(opened))
     monkeypatch.setenv("CLOSES", "1")
     [finding] = tried(plugin)
-    assert not finding.lasting
+    assert not finding.storable
 
     for _ in range(2):
         begun(traces)

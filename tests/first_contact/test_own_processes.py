@@ -12,7 +12,7 @@ import modular_tf
 from modular_tf.first_contact.finding import Limits
 from modular_tf.first_contact.trials import try_plugins
 from modular_tf.loading.task import Task
-from modular_tf.service.kept.quarantine import QuarantineStore
+from modular_tf.service.storage.quarantine import QuarantineStore
 from tests.fixtures.compiler import compile_object, link_library
 
 MANY = 60

@@ -60,7 +60,7 @@ def test_what_takes_others_down_is_quarantine(deed, rule, said, place):
 
     assert incident.violation.rule_id == rule
     assert incident.violation.message.startswith(said)
-    assert not incident.untried
+    assert not incident.is_not_tried
 
 
 def test_a_usual_number_of_descriptors_is_less_than_the_application_may_have():
@@ -200,7 +200,7 @@ def test_a_function_that_crashes_at_each_fork_is_found():
 def test_an_address_space_that_is_taken_away_is_the_plugins_fault():
     incident = find_one("NO_ADDRESSES").incident
 
-    assert not incident.untried
+    assert not incident.is_not_tried
 
 
 @pytest.mark.parametrize(("deed", "rule"), [("ALARM", "LD-121"), ("NO_FILE_SIZE", "LD-120")])
@@ -235,8 +235,8 @@ def test_a_fault_of_the_host_is_the_plugins_if_its_code_ran_and_the_machine_lack
 
     assert blamed.violation.rule_id == "LD-122"
     assert "[Errno 23] too many" in blamed.violation.message
-    assert _failed("SE_InitPlugin", is_scarce=True).incident.untried
-    assert _failed(None, is_scarce=False).incident.untried
+    assert _failed("SE_InitPlugin", is_scarce=True).incident.is_not_tried
+    assert _failed(None, is_scarce=False).incident.is_not_tried
 
 
 # What the linker makes of `environ` in an executable that is not position-independent: the

@@ -303,7 +303,7 @@ def test_what_is_no_interpreter_is_not_the_plugins_fault(python, said, misdeed, 
     found = try_plugins([Task("x", str(misdeed("NOTHING")))] * 5, PATIENT)
 
     for finding in found:
-        assert finding.incident.untried
+        assert finding.incident.is_not_tried
         assert re.search(said, finding.incident.violation.message)
 
 
@@ -311,7 +311,7 @@ def test_a_fault_of_the_hosts_own_code_is_not_the_plugins(misdeed, monkeypatch):
     monkeypatch.setattr(interpreter_of_trials, "_FOREIGN_MODULES", ())
     (found,) = try_plugins([Task("x", str(misdeed("NOTHING")))], PATIENT)
 
-    assert found.incident.untried
+    assert found.incident.is_not_tried
     assert "_cffi_backend" in found.incident.violation.message
 
 

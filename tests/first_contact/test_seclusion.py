@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from modular_tf.service.kept.notes import Notes
+from modular_tf.service.storage.notes import Notes
 
 # As an ordinary user: the superuser becomes one that has no processes yet.
 _TRY_AS_ORDINARY_USER = """

@@ -332,7 +332,7 @@ def test_a_forged_change_is_cut_and_shown_as_plain_text():
 def test_nobody_excuses_itself_with_a_rule_that_only_the_watcher_judges_by():
     incident = find_one("FORGE_EXCUSE").incident
 
-    assert not incident.untried
+    assert not incident.is_not_tried
     assert incident.violation.message.startswith("ended the process with exit status 0")
 
 

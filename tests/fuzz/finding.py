@@ -40,7 +40,7 @@ _FINDING = {
         encode(Violation(None, "no such driver", "load")),
     ],
     "opened": [["/lib/libx.so", [1, 2, 3, 4, 5], "0" * 64, 6, "0-1"]],
-    "lasting": True,
+    "storable": True,
 }
 _OUTCOME = {
     "finding": _FINDING,
@@ -97,7 +97,7 @@ def check(given: bytes) -> str:
     assert all(part.isprintable() for part in _texts(finding)), finding
     if finding.incident is None:
         return "clean" if finding.is_clean else "refused"
-    return "not tried" if finding.incident.untried else finding.incident.violation.rule_id
+    return "not tried" if finding.incident.is_not_tried else finding.incident.violation.rule_id
 
 
 def _texts(finding: Finding) -> Iterator[str]:

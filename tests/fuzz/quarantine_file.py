@@ -9,8 +9,8 @@ from modular_tf.codec import decode, encode
 from modular_tf.discovery.host_fingerprint import HostFingerprint
 from modular_tf.first_contact.finding import Incident
 from modular_tf.rules import Violation
-from modular_tf.service.kept import quarantine as quarantine_memory
-from modular_tf.service.kept.quarantine import Entry, QuarantineStore
+from modular_tf.service.storage import quarantine as quarantine_memory
+from modular_tf.service.storage.quarantine import Entry, QuarantineStore
 from tests.fuzz.record_damage import GivenDirectory, damaged, forged
 
 if TYPE_CHECKING:

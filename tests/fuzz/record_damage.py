@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.service.kept.private_directory import PrivateDirectory
+from modular_tf.service.storage.private_directory import PrivateDirectory
 
 if TYPE_CHECKING:
     import random

@@ -19,7 +19,7 @@ from modular_tf.discovery.host_fingerprint import HostFingerprint
 from modular_tf.first_contact.finding import Finding, Offer, PlatformOffer, noted
 from modular_tf.rules import Violation
 from modular_tf.rules.loading import INIT_SYMBOL, KERNEL_FUNCTIONS_OFFERED
-from modular_tf.service.kept.scan_cache import CacheEntry, ScanCache
+from modular_tf.service.storage.scan_cache import CacheEntry, ScanCache
 from tests.fuzz.record_damage import GivenDirectory, damaged, forged
 
 if TYPE_CHECKING:

@@ -24,7 +24,6 @@ INCLUDES = [f"-I{PACKAGE / 'include'}", f"-I{SOURCES}", f"-I{CORE}", f"-I{SUBJEC
 EXTRA_SOURCES = {
     "threads": [SOURCES / "numa_affinity.c"],
     "calls_under_way": [
-        SOURCES / "kernels" / "absent_functions.cc",
         SOURCES / "kernels" / "misuse.cc",
         CORE / "fork_lock.cc",
     ],

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "filesystem_settings.h"
+#include "filesystem.h"
 #include "fuzzer_dice.h"
 #include "worker_options.h"
 

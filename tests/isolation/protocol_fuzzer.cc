@@ -23,7 +23,6 @@
 
 #include "fd_message.h"
 #include "filesystem.h"
-#include "filesystem_settings.h"
 #include "filesystem_state.h"
 #include "fuzzed_options.h"
 #include "fuzzer_dice.h"

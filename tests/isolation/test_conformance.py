@@ -28,7 +28,7 @@ _OF_MEMORY = {("ram", "FS-330")}
 _CHECKS = [
     check
     for check in all_checks().values()
-    if check.kind == "filesystem" and Pass.HOST in check.passes and check.level <= Level.ROBUST
+    if check.kind == "filesystem" and Pass.HOST in check.ways and check.level <= Level.ROBUST
 ]
 _GROUPS = sorted({check.group for check in _CHECKS})
 
@@ -55,15 +55,14 @@ def test_the_kit_reads_where_plugins_run(run_python: PythonRunner, tmp_path: Pat
     child = run_python(
         """
         import sys
-        from modular_tf.check.call_journal import CallJournal
-        from modular_tf.check.filesystem.stage import HostAccess
+        from modular_tf.check.filesystem.session import FilesystemSession
         from modular_tf.check.outcome import Pass
         from modular_tf.check.target import Target
         target = Target(sys.argv[1], "filesystem", Pass.HOST, scheme="ram", scratch=sys.argv[2])
-        access = HostAccess(target, CallJournal())
-        access.subject.filesystem.path_exists("ram://x")
+        session = FilesystemSession(target)
+        session.access.filesystem.path_exists("ram://x")
         print("ram_filesystem" in open("/proc/self/maps").read())
-        access.close()
+        session.close()
         """,
         library,
         tmp_path,

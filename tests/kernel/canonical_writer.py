@@ -1,10 +1,10 @@
-"""Definitions of operations written as canonical lines, which the package only reads."""
+"""Definitions of operations as canonical lines, to compare them with what tests expect."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.kernel.canonical_line import FLAGS
+from modular_tf.kernel.op_grammar import FLAGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +21,7 @@ _PLAIN = set(range(ord(" "), ord("~") + 1)) - set(b'|;"\\')
 
 
 def canonical_line(definition: OpDefinition) -> str:
-    """Return the line that `read_op_definition` reads as an equal definition."""
+    """Return `Name|flags|attrs|inputs|outputs`; equal definitions have equal lines."""
     flags = "".join(flag for flag, name in FLAGS.items() if getattr(definition, name))
     attrs = ";".join(map(_attr_text, definition.attrs))
     inputs, outputs = map(_args_text, (definition.inputs, definition.outputs))

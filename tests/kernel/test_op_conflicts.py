@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from modular_tf.kernel.canonical_line import read_op_definition
 from modular_tf.kernel.impossible_kernels import compare
+from modular_tf.kernel.op_grammar import read_op_definition
+from tests.kernel.spec_writer import record
 
-BASE = 'Op||T:type{float,half};k:int>=1=2;p:string="x"|a:T;b:int32|c:T'
+BASE = 'Op||T:{float,half};k:int>=1=2;p:string="x"|a:T;b:int32|c:T'
 
 
 def _compare(line):
     return compare(
-        read_op_definition(line, "plugin"), read_op_definition(BASE, "TensorFlow 2.21.0")
+        read_op_definition(record(line), "plugin"),
+        read_op_definition(record(BASE), "TensorFlow 2.21.0"),
     )
 
 
@@ -20,8 +22,8 @@ def _compare(line):
     "line",
     [
         BASE,
-        'Op||k:int>=1=2;p:string="x";T:type{float,half}|a:T;b:int32|c:T',
-        'Op||T:type{half,float};k:int>=1=2;p:string="x"|a:T;b:int32|c:T',
+        'Op||k:int>=1=2;p:string="x";T:{float,half}|a:T;b:int32|c:T',
+        'Op||T:{half,float};k:int>=1=2;p:string="x"|a:T;b:int32|c:T',
         BASE.replace("||", "|D|", 1),
     ],
 )
@@ -92,7 +94,7 @@ def test_every_difference_is_told():
 
 
 def test_a_source_without_a_name_is_the_other_definition():
-    first, second = (read_op_definition(f"Op|{flag}|||") for flag in ("", "A"))
+    first, second = (read_op_definition(record(f"Op|{flag}|||")) for flag in ("", "A"))
 
     assert compare(first, second) == [
         "the operation is not an aggregate; for the other definition it is an aggregate"

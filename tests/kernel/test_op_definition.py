@@ -8,12 +8,13 @@ from inspect import Parameter
 import pytest
 
 from modular_tf.abi.data_types import by_name
-from modular_tf.kernel.canonical_line import read_op_definition
+from modular_tf.kernel.op_grammar import read_op_definition
+from tests.kernel.spec_writer import record
 
 CONCAT = read_op_definition(
-    "ConcatV2||N:int>=2;T:type;Tidx:type{int32,int64}=int32|values:N*T;axis:Tidx|output:T"
+    record("ConcatV2||N:int>=2;T:type;Tidx:{int32,int64}=int32|values:N*T;axis:Tidx|output:T")
 )
-CAST = read_op_definition("Cast||SrcT:type;DstT:type;Truncate:bool=false|x:SrcT|y:DstT")
+CAST = read_op_definition(record("Cast||SrcT:type;DstT:type;Truncate:bool=false|x:SrcT|y:DstT"))
 
 
 def test_inputs_come_by_position_or_name_and_have_no_default():
@@ -44,20 +45,20 @@ def test_attributes_that_no_input_gives_come_by_name():
     ],
 )
 def test_inputs_give_types_and_numbers(line, inferred):
-    definition = read_op_definition(line)
+    definition = read_op_definition(record(line))
 
     assert definition.inferred_attrs == inferred
     assert inferred.isdisjoint(definition.signature.parameters)
 
 
 def test_a_required_attribute_may_follow_one_with_a_default():
-    definition = read_op_definition("A||p:int=1;q:int||")
+    definition = read_op_definition(record("A||p:int=1;q:int||"))
 
     assert definition.signature.bind(q=2).arguments == {"q": 2}
 
 
 def test_keywords_of_python_have_an_underscore_as_parameters():
-    definition = read_op_definition("A||class:int;T:type|in:T|")
+    definition = read_op_definition(record("A||class:int;T:type|in:T|"))
 
     assert list(definition.signature.parameters) == ["in_", "class_"]
     assert definition.inputs[0].name == "in"
@@ -74,8 +75,8 @@ def test_the_text_shows_the_call_and_what_the_inputs_give():
 
 
 def test_the_text_shows_no_and_several_outputs():
-    assert repr(read_op_definition("A||||")) == "A() -> None"
-    two = read_op_definition('A||p:string{"a","b"}||x:float;y:Ref(int32)')
+    assert repr(read_op_definition(record("A||||"))) == "A() -> None"
+    two = read_op_definition(record('A||p:{"a","b"}||x:float;y:Ref(int32)'))
     assert repr(two) == "A(*, p: string in {'a', 'b'}) -> (x: float, y: Ref(int32))"
 
 

@@ -42,6 +42,41 @@ def test_operators_are_operations(device: Device) -> None:
         _ = there - there
 
 
+def test_an_operator_is_the_same_operation_from_either_side(device: Device) -> None:
+    values = np.arange(3, dtype="float32")
+    there = device.put(values)
+
+    for found in (values + there, there + values, np.float32(0) + (values + there)):
+        assert isinstance(found, type(there))
+        np.testing.assert_array_equal(found.to_numpy(), values + values)
+    assert isinstance(np.add(values, there), np.ndarray)  # a function of numpy's
+    for compute, op in [
+        (lambda: 2**there, "Pow"),
+        (lambda: there**2, "Pow"),
+        (lambda: 2 // there, "FloorDiv"),
+        (lambda: 2 % there, "FloorMod"),
+        (lambda: 2 / there, "RealDiv"),
+        (lambda: values < there, "Greater"),
+        (lambda: values @ there, "BatchMatMulV2"),
+    ]:
+        with pytest.raises(NotFoundError, match=f"{op}: no kernel"):
+            compute()
+
+
+def test_a_label_is_a_text(device: Device) -> None:
+    with pytest.raises(InvalidArgumentError, match="the label of an operation"):
+        device.op("AddV2", label=[])  # type: ignore[arg-type]
+
+
+def test_a_list_that_contains_itself_is_no_input(device: Device) -> None:
+    endless: list[Any] = []
+    endless += [endless, endless]
+
+    for op in ("AddV2", "Relu", "StringUpper"):
+        with pytest.raises((InvalidArgumentError, TypeError), match=r"more than 64|expected"):
+            device.run(op, *[endless] * (2 if op == "AddV2" else 1))
+
+
 def test_lists_are_inputs(device: Device) -> None:
     add: Any = device.op("AddV2")
 

@@ -309,3 +309,24 @@ def test_a_stream_of_another_device_is_refused(on_opencl: Callable[[str], str]) 
                 raise AssertionError(told)
         agree(device.op("AddV2")(ones, ones, stream=device.create_stream()), ones + ones)
     """)
+
+
+def test_kernels_get_parts_of_arrays_aligned(on_device: Callable[[str], str]) -> None:
+    on_device("""
+        from modular_tf.kernel.running import KernelRunner
+
+        addresses, run = [], KernelRunner.run
+        def noted(self, kernel, inputs, *others):
+            addresses.extend(each.address for each in inputs)
+            return run(self, kernel, inputs, *others)
+        KernelRunner.run = noted
+
+        values = numbers((40,), "float32")
+        whole = device.put(values)
+        for start in (0, 1, 16, 17):
+            part = whole[start:]
+            agree(device.run("Relu", part, stream=device.context.compute), values[start:].clip(0))
+        assert len(addresses) == 4
+        assert all(address % 64 == 0 for address in addresses), addresses
+        assert addresses[0] == whole.address
+    """)

@@ -7,9 +7,10 @@ from collections import Counter
 
 import pytest
 
-from modular_tf.kernel.canonical_line import read_op_definition
+from modular_tf.errors import InvalidArgumentError
+from modular_tf.kernel.op_grammar import read_op_definition
 from modular_tf.kernel.standard_ops import StandardOps, standard_ops
-from tests.kernel.canonical_writer import canonical_line
+from tests.kernel.spec_writer import record_of
 
 # Counted in the operations that TensorFlow 2.21 lists, by reading its own messages.
 KINDS = {
@@ -81,7 +82,7 @@ def test_inputs_are_those_that_were_counted(definitions):
 
 def test_every_operation_round_trips(definitions):
     for each in definitions:
-        assert read_op_definition(canonical_line(each)) == each
+        assert read_op_definition(record_of(each)) == each
 
 
 def test_every_operation_has_a_signature_and_a_text(definitions):
@@ -113,9 +114,9 @@ def test_an_operation_is_found_by_name():
 
 
 def test_a_definition_is_read_when_it_is_asked_for():
-    table = StandardOps("release=1 ops=2\nGood||||\nBad|||\n")
+    table = StandardOps("release=1 ops=2\nGood\0\nBad\0\0aT: quux\n")
 
     assert list(table) == ["Good", "Bad"]
     assert table.get("Good").source == "TensorFlow 1"
-    with pytest.raises(ValueError, match="5 parts"):
+    with pytest.raises(InvalidArgumentError, match="the type of an attribute"):
         table.get("Bad")

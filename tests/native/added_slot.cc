@@ -9,7 +9,6 @@
 #include <thread>
 
 #include "bridge.h"
-#include "bridge_upcalls.h"
 #include "filesystem_slots.h"
 #include "filesystem_state.h"
 #include "worker.h"

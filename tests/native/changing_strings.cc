@@ -11,16 +11,14 @@
 #include <string>
 
 #include "filesystem.h"
-#include "filesystem_settings.h"
 #include "host_runtime.h"
-#include "log_line.h"
 #include "modular_tf/env.h"
 #include "modular_tf/filesystem.h"
 #include "modular_tf/logging.h"
 #include "modular_tf/status.h"
-#include "owned_error.h"
+#include "error.h"
 #include "plugin_messages.h"
-#include "plugin_strings.h"
+#include "filesystem_state.h"
 
 extern "C" {
 size_t __real_strlen(const char* text);

@@ -11,8 +11,8 @@ _NATIVE = Path(__file__).parents[2] / "modular_tf" / "native"
 _SOURCES = (
     Path(__file__).parent / "abandoned_arena.cc",
     *(_NATIVE / "core" / f"{name}.cc" for name in (
-        "arena", "arena_allocator", "arena_chunks", "arena_picture", "call_counts", "call_trace",
-        "call_under_way", "error", "float_state", "fork_lock",
+        "arena", "call_counts", "call_trace",
+        "error", "float_state", "fork_lock",
     )),
     _NATIVE / "host_runtime" / "status.c",
 )  # fmt: skip

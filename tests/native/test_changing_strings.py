@@ -19,19 +19,12 @@ _CORE = (
     "call_trace",
     "error",
     "filesystem",
-    "filesystem_files",
     "filesystem_operations",
     "float_state",
-)
-_CORE += (
-    "filesystem_state",
     "fork_lock",
     "library",
     "plugin_messages",
-    "plugin_strings",
-    "shared_init",
     "stream_guard",
-    "uri",
 )
 _WRAPPED = ("strlen", "strnlen", "strdup", "strcpy")
 _SANITIZER = "-fsanitize=address"

@@ -20,9 +20,6 @@ _COPIED = ("native/core", "native/host_runtime", "include")
 _SOURCES = (
     *HOST_SOURCES,
     "bridge",
-    "bridge_filesystem",
-    "bridge_reader",
-    "bridge_writer",
     "worker_server",
 )
 _END_OF_ROWS = "#undef MTF_SLOT"

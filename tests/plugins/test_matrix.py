@@ -7,7 +7,7 @@ import re
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from modular_tf.check.rules import all_rules
+from modular_tf.check.catalogue import all_rules
 from modular_tf.rules import Severity
 from tests.plugins.matrix import FOLDER, variants
 

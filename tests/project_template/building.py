@@ -21,7 +21,7 @@ from tests.fixtures.process_group import run_in_group
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from modular_tf.check.project_template.names import ProjectNames
+    from modular_tf.check.project_template.project import ProjectNames
 
 WARNINGS = "-Werror -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor"
 TOOLS = {

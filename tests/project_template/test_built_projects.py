@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from modular_tf.check.project_template.names import project_names
+from modular_tf.check.project_template.project import project_names
 from tests.project_template.building import built_library, run_tool
 
 NAMES = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from modular_tf.check.project_template.names import project_names
+from modular_tf.check.project_template.project import project_names
 from modular_tf.errors import InvalidArgumentError
 
 

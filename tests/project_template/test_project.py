@@ -15,8 +15,12 @@ import modular_tf
 from modular_tf.check.catalogue import all_checks
 from modular_tf.check.level import Level
 from modular_tf.check.project_template import project
-from modular_tf.check.project_template.names import KINDS, project_names
-from modular_tf.check.project_template.project import render_project, write_project
+from modular_tf.check.project_template.project import (
+    KINDS,
+    project_names,
+    render_project,
+    write_project,
+)
 from modular_tf.check.settings import FILE_NAME, decided
 from tests.check.named_checks import assert_tells_what_it_means, ids_in
 
@@ -147,16 +151,16 @@ def test_a_missing_parent_is_named(names, tmp_path):
 
 
 def test_nothing_is_left_of_a_project_that_could_not_be_written(names, tmp_path, monkeypatch):
-    write = project._write
     written = []
 
-    def write_two(path, content):
-        if len(written) == 2:
-            raise OSError(errno.ENOSPC, "no space left", path)
-        write(path, content)
-        written.append(path)
+    def write_two(path, mode="r", **options):
+        if mode == "x":
+            if len(written) == 2:
+                raise OSError(errno.ENOSPC, "no space left", path)
+            written.append(path)
+        return open(path, mode, **options)  # noqa: PTH123
 
-    monkeypatch.setattr(project, "_write", write_two)
+    monkeypatch.setattr(project, "open", write_two, raising=False)
     with pytest.raises(OSError, match="no space left"):
         write_project(names, str(tmp_path / "made"))
 

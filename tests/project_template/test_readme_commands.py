@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from modular_tf.check.project_template.names import KINDS, project_names
-from modular_tf.check.project_template.project import write_project
+from modular_tf.check.project_template.project import KINDS, project_names, write_project
 from tests.architecture.document import blocks
 from tests.fixtures.machine import DEVELOPER_ENVIRONMENT
 from tests.fixtures.matrices import sampled

@@ -13,8 +13,7 @@ import yaml
 from packaging.requirements import Requirement
 
 import modular_tf
-from modular_tf.check.project_template.names import KINDS, project_names
-from modular_tf.check.project_template.project import render_project
+from modular_tf.check.project_template.project import KINDS, project_names, render_project
 from modular_tf.errors import InvalidArgumentError
 from tests.fixtures.machine import DEVELOPER_ENVIRONMENT
 from tests.fixtures.process_group import run_in_group

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from modular_tf.rules.shortage import ShortageError, raise_shortage
-from modular_tf.service.kept.notes import Note, Notes, note_of
-from modular_tf.service.kept.private_directory import PrivateDirectory
+from modular_tf.service.storage.notes import Note, Notes, note_of
+from modular_tf.service.storage.private_directory import PrivateDirectory
 from tests.filesystem.ending import ending_plugin
 from tests.first_contact.conftest import build_misdeed
 from tests.quarantine.conftest import SHA256

@@ -14,10 +14,10 @@ import pytest
 
 from modular_tf.loading.task import Task
 from modular_tf.rules.shortage import ShortageError
-from modular_tf.service.kept import notes as notes_module
-from modular_tf.service.kept.notes import Note, Notes
-from modular_tf.service.kept.private_directory import PrivateDirectory
-from modular_tf.service.kept.quarantine import QuarantineStore
+from modular_tf.service.storage import notes as notes_module
+from modular_tf.service.storage.notes import Note, Notes
+from modular_tf.service.storage.private_directory import PrivateDirectory
+from modular_tf.service.storage.quarantine import QuarantineStore
 from tests.quarantine.conftest import SHA256
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 LOADING = """
     import os, signal, sys
-    from modular_tf.service.kept.notes import Notes
+    from modular_tf.service.storage.notes import Notes
     with Notes.of_process().around("loading", "plug", "/where/plug.so", sys.argv[1]):
         {deed}
 """

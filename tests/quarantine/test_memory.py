@@ -16,11 +16,11 @@ from modular_tf.codec import decode, encode
 from modular_tf.discovery.host_fingerprint import HostFingerprint, host_fingerprint
 from modular_tf.first_contact.finding import Incident
 from modular_tf.rules import Violation
-from modular_tf.service.kept import database as database_module
-from modular_tf.service.kept import quarantine as quarantine_memory
-from modular_tf.service.kept.notes import Note, Notes
-from modular_tf.service.kept.private_directory import PrivateDirectory
-from modular_tf.service.kept.quarantine import Entry, QuarantineStore
+from modular_tf.service.storage import database as database_module
+from modular_tf.service.storage import quarantine as quarantine_memory
+from modular_tf.service.storage.notes import Note, Notes
+from modular_tf.service.storage.private_directory import PrivateDirectory
+from modular_tf.service.storage.quarantine import Entry, QuarantineStore
 from tests.quarantine.conftest import INCIDENT, OTHER_SHA256, SHA256
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from modular_tf.rules.shortage import ShortageError
-from modular_tf.service.kept.database import Database
-from modular_tf.service.kept.notes import Notes, note_of
-from modular_tf.service.kept.private_directory import PrivateDirectory
-from modular_tf.service.kept.quarantine import QuarantineStore
+from modular_tf.service.storage.database import Database
+from modular_tf.service.storage.notes import Notes, note_of
+from modular_tf.service.storage.private_directory import PrivateDirectory
+from modular_tf.service.storage.quarantine import QuarantineStore
 from tests.quarantine.conftest import SHA256
 
 if TYPE_CHECKING:

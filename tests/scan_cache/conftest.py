@@ -15,7 +15,7 @@ from modular_tf.discovery.linking.host_exports import HostExports
 from modular_tf.discovery.probe import Prober
 from modular_tf.first_contact.finding import Finding, Offer, PlatformOffer, noted
 from modular_tf.rules import Violation
-from modular_tf.service.kept.scan_cache import CacheEntry, ScanCache
+from modular_tf.service.storage.scan_cache import CacheEntry, ScanCache
 from tests.discovery.elf_builder import ElfBuilder
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def is_not_kept(path: Path) -> bool:
     assert found.sha256
     tried = found._replace(tried=True, finding=FINDING)
     assert cache.finding_for(tried) is None
-    return not (found.lasting or cache.remember(tried) or cache.recall(str(path)))
+    return not (found.storable or cache.remember(tried) or cache.recall(str(path)))
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from modular_tf.discovery.host_fingerprint import HostFingerprint
 from modular_tf.first_contact.finding import Finding, Offer
-from modular_tf.service.kept import database
-from modular_tf.service.kept.private_directory import PrivateDirectory
-from modular_tf.service.kept.scan_cache import CacheEntry, ScanCache
+from modular_tf.service.storage import database
+from modular_tf.service.storage.private_directory import PrivateDirectory
+from modular_tf.service.storage.scan_cache import CacheEntry, ScanCache
 from tests.scan_cache.conftest import look_into, write_library
 
 EXPORTS = {"filesystem": "TF_InitPlugin", "device": "SE_InitPlugin"}

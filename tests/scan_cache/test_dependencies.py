@@ -11,9 +11,9 @@ import pytest
 from modular_tf.discovery.file_identity import FileIdentity, see
 from modular_tf.discovery.linking.host_exports import HostExports
 from modular_tf.discovery.probe import Prober
-from modular_tf.service.kept import database as database_module
-from modular_tf.service.kept import scan_cache as cache_module
-from modular_tf.service.kept.scan_cache import ScanCache
+from modular_tf.service.storage import database as database_module
+from modular_tf.service.storage import scan_cache as cache_module
+from modular_tf.service.storage.scan_cache import ScanCache
 from tests.discovery.elf_builder import ElfBuilder
 from tests.discovery.linker_words import linker_words
 from tests.scan_cache import conftest
@@ -178,7 +178,7 @@ def test_a_library_that_went_away_since_it_was_probed_is_not_relied_on(with_comp
     (with_companion.parent / "second" / "libneeded.so").unlink()
 
     assert seen is not None
-    assert not cache.describe(probe, seen, began_ns=time.time_ns()).lasting
+    assert not cache.describe(probe, seen, began_ns=time.time_ns()).storable
 
 
 def test_a_plugin_without_needs_depends_on_nothing_else(plugin: Path):

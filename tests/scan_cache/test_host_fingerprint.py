@@ -78,7 +78,7 @@ def test_a_file_of_the_package_changes_it(package: Path, name: str):
 
 
 def test_every_package_below_a_counted_one_is_counted():
-    tops = {room for room in module._ROOMS if room and "/" not in room}
+    tops = {room for room in module._PACKAGES if room and "/" not in room}
     found = {
         str(marker.parent.relative_to(root))
         for root in map(Path, module.package_directories())
@@ -87,7 +87,7 @@ def test_every_package_below_a_counted_one_is_counted():
     }
 
     assert found > tops
-    assert found <= set(module._ROOMS)
+    assert found <= set(module._PACKAGES)
 
 
 TRIED = """
@@ -115,7 +115,7 @@ def test_all_that_runs_while_a_plugin_is_tried_is_counted(run_python, fixture_de
     rooms = set(tried.stdout.split("\n"))
 
     assert {"abi", "device", "filesystem", "first_contact", "loading"} <= rooms
-    assert rooms <= set(module._ROOMS)
+    assert rooms <= set(module._PACKAGES)
 
 
 def test_a_file_that_decides_nothing_does_not(package: Path):

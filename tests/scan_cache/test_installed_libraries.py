@@ -11,7 +11,7 @@ import pytest
 from modular_tf.codec import encode
 from modular_tf.discovery import file_identity
 from modular_tf.rules.shortage import ShortageError
-from modular_tf.service.kept.scan_cache import ScanCache
+from modular_tf.service.storage.scan_cache import ScanCache
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,9 +18,9 @@ from modular_tf.discovery.host_fingerprint import (
     host_fingerprint,
     linking_parts,
 )
-from modular_tf.service.kept import scan_cache as cache_module
-from modular_tf.service.kept.private_directory import PrivateDirectory
-from modular_tf.service.kept.scan_cache import CacheEntry, ScanCache
+from modular_tf.service.storage import scan_cache as cache_module
+from modular_tf.service.storage.private_directory import PrivateDirectory
+from modular_tf.service.storage.scan_cache import CacheEntry, ScanCache
 from tests.scan_cache.conftest import (
     FINDING,
     fill,

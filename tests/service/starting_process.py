@@ -16,10 +16,10 @@ from pathlib import Path
 
 from modular_tf.service import pipeline, plugins
 from modular_tf.service.configuration import Config
-from modular_tf.service.kept import private_directory
 from modular_tf.service.pipeline import Admission
 from modular_tf.service.plugins import PluginScan
 from modular_tf.service.service import PluginService
+from modular_tf.service.storage import private_directory
 
 NAME, SIGNS = sys.argv[1], Path(sys.argv[2])
 done: dict[str, list[str]] = {"probes": [], "tries": []}

@@ -15,13 +15,13 @@ from modular_tf.first_contact.finding import Finding, Incident, Offer
 from modular_tf.rules import Violation
 from modular_tf.rules.shortage import SHORTAGE, ShortageError
 from modular_tf.service.configuration import Config
-from modular_tf.service.kept import notes as notes_module
-from modular_tf.service.kept.notes import Notes, note_of
-from modular_tf.service.kept.private_directory import PrivateDirectory
-from modular_tf.service.kept.quarantine import QuarantineStore
-from modular_tf.service.kept.scan_cache import ScanCache
 from modular_tf.service.report import State
 from modular_tf.service.service import PluginService
+from modular_tf.service.storage import notes as notes_module
+from modular_tf.service.storage.notes import Notes, note_of
+from modular_tf.service.storage.private_directory import PrivateDirectory
+from modular_tf.service.storage.quarantine import QuarantineStore
+from modular_tf.service.storage.scan_cache import ScanCache
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -228,8 +228,8 @@ def test_a_plugin_that_ended_its_process_is_named_by_the_next(fixture_plugin, ru
 ENDED_AT_ONCE = """
 import os, sys
 from contextlib import ExitStack
-from modular_tf.service.kept.notes import Notes
-from modular_tf.service.kept.quarantine import QuarantineStore
+from modular_tf.service.storage.notes import Notes
+from modular_tf.service.storage.quarantine import QuarantineStore
 
 path, sha256, count = sys.argv[1:]
 known = {"was_suspect": QuarantineStore.of_process().suspicion(sha256) is not None}

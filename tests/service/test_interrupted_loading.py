@@ -17,10 +17,10 @@ from modular_tf.first_contact.finding import Finding, Offer, PlatformOffer
 from modular_tf.hookspecs import hookimpl
 from modular_tf.service.configuration import Config
 from modular_tf.service.deferred_library import DeferredLibrary
-from modular_tf.service.kept import database
-from modular_tf.service.kept.scan_cache import ScanCache
 from modular_tf.service.report import State
 from modular_tf.service.service import PluginService
+from modular_tf.service.storage import database
+from modular_tf.service.storage.scan_cache import ScanCache
 from tests.filesystem.memory_store import MemoryStore
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -42,7 +42,7 @@ DEVICE_STEPS = [
 ]
 STEPS_OF_ALL = [
     "modular_tf.service.plugins:discover",
-    "modular_tf.service.kept.private_directory:Turn.find_out",
+    "modular_tf.service.storage.private_directory:Turn.find_out",
     "modular_tf.service.plugins:PluginScan.recall",
     "modular_tf.service.plugins:PluginScan.probe",
     "modular_tf.service.plugins:KnownPlugins.add_new",
@@ -59,7 +59,7 @@ STEPS_OF_ALL = [
     "modular_tf.service.deferred_library:DeferredLibrary.defer",
     "modular_tf.filesystem.registry:SchemeRegistration.enter",
     "modular_tf.device.registry:DeviceRegistry.enter",
-    "modular_tf.service.kept.scan_cache:ScanCache.save",
+    "modular_tf.service.storage.scan_cache:ScanCache.save",
 ]
 
 

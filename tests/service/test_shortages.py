@@ -125,7 +125,7 @@ def test_the_next_load_searches_a_source_that_a_shortage_hid(plugin_file, monkey
     service = PluginService(plugin_paths=[plugin_file("libgood.so")], bundled=False)
     with service:
         with monkeypatch.context() as patch:
-            patch.setattr(search.SearchLog, "look_at", search_nothing)
+            patch.setattr(search.SearchLog, "visit", search_nothing)
             with pytest.raises(ResourceExhaustedError, match="LD-113"):
                 service.load()
         assert service.plugins() == []

@@ -8,13 +8,14 @@ import os
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 import modular_tf
+from modular_tf.check.catalogue import all_checks, all_rules
 from modular_tf.check.options import OPTIONS
-from modular_tf.check.rules import all_rules
 from modular_tf.check.settings import KEYS as CHECK_KEYS
 from modular_tf.cli.main import VERBS
 from modular_tf.cli.process import Exit
@@ -176,11 +177,36 @@ def test_every_option_of_a_command_is_there(site):
         assert option in listed
 
 
-def test_every_rule_is_there(site):
-    listed = text_of(site / "rules" / "index.html")
+def test_every_rule_is_in_the_index_and_on_the_page_that_it_links_to(site):
+    index = site / "rules" / "index.html"
+    links = dict(re.findall(r'<a href="([^"]+)">([A-Z]{2}-[0-9]{3})</a>', index.read_text("utf-8")))
 
-    for rule_id in all_rules():
-        assert rule_id in listed
+    assert sorted(links.values()) == list(all_rules())
+    for link, rule_id in links.items():
+        page = (index.parent / link.partition("#")[0]).resolve()
+        shown = text_by_heading(page)[rule_id.lower()].partition("If not: ")[0]
+        assert link.endswith(f"#{rule_id.lower()}")
+        assert letters_of(all_rules()[rule_id].requirement) in letters_of(shown), rule_id
+
+
+@cache
+def text_by_heading(page: Path) -> dict[str, str]:
+    """Return what stands below each heading of the third level, by the heading's id."""
+    parts = re.split(r'<h3 id="([^"]+)"', page.read_text(encoding="utf-8"))
+    texts = (" ".join(html.unescape(re.sub(r"<[^>]+>", "", part)).split()) for part in parts[2::2])
+    return dict(zip(parts[1::2], texts, strict=True))
+
+
+def letters_of(text: str) -> str:
+    """Return a text without what Markdown and browsers do not show."""
+    return re.sub(r"[\s`]", "", text)
+
+
+def test_every_check_is_on_the_page_of_its_kind_with_what_it_needs(site):
+    for check in all_checks().values():
+        text = text_by_heading(site / "checks" / f"{check.kind}.html")[check.id.lower()]
+        assert f"level {check.level:d}" in text
+        assert all(slot in text for slot in (*check.needs, *check.traits))
 
 
 @pytest.fixture(scope="module")

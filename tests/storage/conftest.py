@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from modular_tf.service.kept.private_directory import PrivateDirectory
+from modular_tf.service.storage.private_directory import PrivateDirectory
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,12 +6,12 @@ import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.service.kept.database import Database, Table, oldest
+from modular_tf.service.storage.database import Database, Table, oldest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from modular_tf.service.kept.private_directory import PrivateDirectory
+    from modular_tf.service.storage.private_directory import PrivateDirectory
 
 
 class Pairs(Database):

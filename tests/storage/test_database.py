@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from modular_tf.rules.shortage import ShortageError
-from modular_tf.service.kept import database as database_module
-from modular_tf.service.kept.private_directory import PrivateDirectory, refuse
+from modular_tf.service.storage import database as database_module
+from modular_tf.service.storage.private_directory import PrivateDirectory, refuse
 from tests.storage.pairs import Pairs
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ def test_a_full_disk_costs_no_record(run_python, directory: PrivateDirectory, fi
     """A limit on the size of files fails a write in its middle, as a full disk does."""
     subject = """
         import resource, signal, sys
-        from modular_tf.service.kept.private_directory import PrivateDirectory
+        from modular_tf.service.storage.private_directory import PrivateDirectory
         one = Pairs(PrivateDirectory(sys.argv[1]), "some.sqlite")
         one.put("new", "x" * 500_000)
         before = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -495,7 +495,7 @@ def test_a_shortage_costs_nobody_a_record(directory: PrivateDirectory, filled: P
 def test_a_shortage_within_sqlite_is_one(run_python, directory: PrivateDirectory, filled: Path):
     subject = """
         import os, sys, sqlite3
-        from modular_tf.service.kept.private_directory import PrivateDirectory
+        from modular_tf.service.storage.private_directory import PrivateDirectory
         one = Pairs(PrivateDirectory(sys.argv[1]), "some.sqlite")
         before = dict(one.items())
         used = []
@@ -602,7 +602,7 @@ def test_a_signal_handler_may_use_them_in_the_middle_of_a_fork(run_python, direc
 
         # Such as those of `logging`, which run while a fork has the lock of the databases.
         os.register_at_fork(before=send, after_in_parent=send, after_in_child=send)
-        from modular_tf.service.kept.private_directory import PrivateDirectory
+        from modular_tf.service.storage.private_directory import PrivateDirectory
         one, saved = Pairs(PrivateDirectory(sys.argv[1]), "some.sqlite"), []
 
         def handler(*_):
@@ -622,7 +622,7 @@ def test_a_signal_handler_may_use_them_in_the_middle_of_a_fork(run_python, direc
 
 WRITES = f"""{FIND_TESTS}
 import sys
-from modular_tf.service.kept.private_directory import PrivateDirectory
+from modular_tf.service.storage.private_directory import PrivateDirectory
 number = 0
 while True:
     number += 1

@@ -37,7 +37,7 @@ def test_an_interrupt_at_any_step_leaves_nothing_open(run_python, tmp_path, work
         from modular_tf.loading.private_copy import in_memory
         from modular_tf.concurrency.owned_file import open_owned, owned, owned_pipe
         from modular_tf.service.output_file import write_output
-        from modular_tf.service.kept.private_directory import PrivateDirectory
+        from modular_tf.service.storage.private_directory import PrivateDirectory
         from tests.stress.moments import InterruptError, MomentOfStep
 
         def interrupt():

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from modular_tf.service.kept.private_directory import PrivateDirectory
+from modular_tf.service.storage.private_directory import PrivateDirectory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -300,7 +300,7 @@ def test_a_full_disk_leaves_what_was_there(run_python, tmp_path: Path):
     """A limit on the size of files fails a write in its middle, as a full disk does."""
     subject = """
         import os, resource, sys
-        from modular_tf.service.kept.private_directory import PrivateDirectory
+        from modular_tf.service.storage.private_directory import PrivateDirectory
         directory = PrivateDirectory(sys.argv[1])
         assert directory.create("file", b"old")
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))

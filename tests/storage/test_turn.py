@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from modular_tf.service.kept.private_directory import PrivateDirectory, Turn
+from modular_tf.service.storage.private_directory import PrivateDirectory, Turn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -146,8 +146,8 @@ def test_an_interrupt_at_any_step_ends_the_turn(run_python, tmp_path):
     run_python(
         """
         import sys, threading
-        from modular_tf.service.kept.private_directory import PrivateDirectory
-        from modular_tf.service.kept.private_directory import PrivateDirectory, Turn
+        from modular_tf.service.storage.private_directory import PrivateDirectory
+        from modular_tf.service.storage.private_directory import PrivateDirectory, Turn
         from tests.storage.test_turn import is_free
         from tests.stress.moments import InterruptError, MomentOfStep
 

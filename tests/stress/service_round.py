@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from modular_tf import gfile
 from modular_tf.errors import UnimplementedError
 from modular_tf.fsspec import ModularFileSystem
-from modular_tf.service.kept.quarantine import QuarantineStore
-from modular_tf.service.kept.scan_cache import ScanCache
 from modular_tf.service.report import State
 from modular_tf.service.service import PluginService
+from modular_tf.service.storage.quarantine import QuarantineStore
+from modular_tf.service.storage.scan_cache import ScanCache
 from tests.stress.library_folder import SLOTS
 from tests.watching.numbered import number_in, scheme_of
 

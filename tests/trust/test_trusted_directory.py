@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from modular_tf.service.kept import private_directory
-from modular_tf.service.kept.private_directory import PrivateDirectory, why_untrusted
+from modular_tf.service.storage import private_directory
+from modular_tf.service.storage.private_directory import PrivateDirectory, why_untrusted
 from tests.trust.conftest import STRANGER
 
 

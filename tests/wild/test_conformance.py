@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from modular_tf.check.filesystem.prepared_files import write_prepared_files
+from modular_tf.check.filesystem.workspace import write_prepared_files
 from tests.fixtures.matrices import sampled
 from tests.fixtures.process_group import run_in_group
 from tests.wild.conftest import STORES

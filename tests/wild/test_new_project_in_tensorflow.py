@@ -11,7 +11,7 @@ import shutil
 
 import pytest
 
-from modular_tf.check.project_template.names import project_names
+from modular_tf.check.project_template.project import project_names
 from tests.fixtures.children import describe
 from tests.fixtures.process_group import run_in_group
 from tests.project_template.building import built_library

@@ -32,6 +32,15 @@ char* allocate(size_t capacity) {
   return static_cast<char*>(memory);
 }
 
+// A buffer for `length` bytes, with room for more, that begins with those of `now`.
+std::shared_ptr<Buffer> grown(const Snapshot& now, size_t length) {
+  const size_t capacity = now.buffer == nullptr ? 0 : now.buffer->capacity();
+  auto buffer = std::make_shared<Buffer>(std::max(length, 2 * capacity));
+  buffer->claim(0, length);
+  if (now.length > 0) std::memcpy(buffer->data(), now.buffer->data(), now.length);
+  return buffer;
+}
+
 }  // namespace
 
 int64_t wall_clock_nanoseconds() {
@@ -49,25 +58,11 @@ bool Buffer::claim(size_t from, size_t n) {
   return n <= capacity_ - from && used_.compare_exchange_strong(from, from + n);
 }
 
-Content::Content(std::shared_ptr<Account> account) : account_(std::move(account)) {
-  state_.mtime_nsec = wall_clock_nanoseconds();
-}
-
-Content::~Content() { account_->release(state_.length); }
+Content::Content() { state_.mtime_nsec = wall_clock_nanoseconds(); }
 
 Snapshot Content::snapshot() const {
   const std::lock_guard lock(state_mutex_);
   return state_;
-}
-
-std::shared_ptr<Buffer> Content::grown(const Snapshot& now, size_t length) const {
-  const size_t capacity = now.buffer == nullptr ? 0 : now.buffer->capacity();
-  const auto wished = static_cast<size_t>(static_cast<double>(capacity) * account_->growth_factor);
-  const auto block = static_cast<size_t>(account_->block_bytes.load());
-  auto buffer = std::make_shared<Buffer>(round_up(std::max(length, wished), block));
-  buffer->claim(0, length);
-  if (now.length > 0) std::memcpy(buffer->data(), now.buffer->data(), now.length);
-  return buffer;
 }
 
 void Content::publish(std::shared_ptr<Buffer> buffer, size_t length) {
@@ -80,7 +75,6 @@ void Content::publish(std::shared_ptr<Buffer> buffer, size_t length) {
 Fault Content::append(const char* bytes, size_t n) {
   const std::lock_guard lock(append_mutex_);
   if (n == 0) return Fault::kNone;
-  if (!account_->charge(n)) return Fault::kNoSpace;
   const Snapshot now = snapshot();
   std::shared_ptr<Buffer> buffer = now.buffer;
   if (buffer == nullptr || !buffer->claim(now.length, n)) {
@@ -88,21 +82,16 @@ Fault Content::append(const char* bytes, size_t n) {
       buffer = grown(now, now.length + n);
       return Fault::kNone;
     });
-    if (fault != Fault::kNone) {
-      account_->release(n);
-      return fault;
-    }
+    if (fault != Fault::kNone) return fault;
   }
   std::memcpy(buffer->data() + now.length, bytes, n);
   publish(std::move(buffer), now.length + n);
   return Fault::kNone;
 }
 
-Fault Content::share(const Content& other) {
+void Content::share(const Content& other) {
   const Snapshot source = other.snapshot();
-  if (!account_->charge(source.length)) return Fault::kNoSpace;
   publish(source.buffer, source.length);
-  return Fault::kNone;
 }
 
 }  // namespace ram

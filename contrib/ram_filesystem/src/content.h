@@ -8,12 +8,41 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <mutex>
-
-#include "account.h"
+#include <new>
 
 namespace ram {
+
+// Inside the plugin faults travel as values; TF_Status is for the outside.
+enum class Fault {
+  kNone,
+  kMissing,
+  kParentIsFile,
+  kIsDirectory,
+  kNotDirectory,
+  kExists,
+  kNotEmpty,
+  kIsRoot,
+  kEmptyFile,
+  kEndOfFile,
+  kClosed,
+  kNoMemory,
+  kInternal,
+};
+
+// Runs `body`, which returns a Fault; no exception leaves it, since the caller is C.
+template <class Body>
+Fault caught(Body&& body) noexcept {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return Fault::kNoMemory;
+  } catch (const std::exception&) {
+    return Fault::kInternal;
+  }
+}
 
 // Nanoseconds since 1970.
 int64_t wall_clock_nanoseconds();
@@ -51,8 +80,7 @@ struct Snapshot {
 // [any thread]
 class Content {
  public:
-  explicit Content(std::shared_ptr<Account> account);
-  ~Content();
+  Content();
   Content(const Content&) = delete;
   Content& operator=(const Content&) = delete;
 
@@ -62,13 +90,11 @@ class Content {
   Fault append(const char* bytes, size_t n);
 
   // Makes this empty file hold what `other` holds now, without copying bytes.
-  Fault share(const Content& other);
+  void share(const Content& other);
 
  private:
-  std::shared_ptr<Buffer> grown(const Snapshot& now, size_t length) const;
   void publish(std::shared_ptr<Buffer> buffer, size_t length);
 
-  const std::shared_ptr<Account> account_;
   std::mutex append_mutex_;          // held for a whole append
   mutable std::mutex state_mutex_;   // held for the exchange of state_
   Snapshot state_;

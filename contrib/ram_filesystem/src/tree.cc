@@ -79,9 +79,6 @@ Directory::~Directory() {
   }
 }
 
-Tree::Tree(std::shared_ptr<Account> account)
-    : account_(std::move(account)), root_(std::make_unique<Directory>()) {}
-
 Fault Tree::find(const Names& names, const Entry*& entry) const {
   entry = &root_;
   for (std::string_view name : names) {
@@ -158,7 +155,7 @@ Fault Tree::create_file(std::string_view path, bool anew, FilePointer& file) {
     file = replaced;
     return Fault::kNone;
   }
-  file = std::make_shared<Content>(account_);
+  file = std::make_shared<Content>();
   put(place, file);
   return Fault::kNone;
 }
@@ -258,9 +255,8 @@ Fault Tree::copy_file(std::string_view source, std::string_view target) {
   Fault fault = find_file(source, from);
   if (fault == Fault::kNone) fault = place_for_file(target, to);
   if (fault != Fault::kNone || from.entry == to.entry) return fault;
-  auto copy = std::make_shared<Content>(account_);
-  fault = copy->share(*std::get<FilePointer>(*from.entry));
-  if (fault != Fault::kNone) return fault;
+  auto copy = std::make_shared<Content>();
+  copy->share(*std::get<FilePointer>(*from.entry));
   if (to.entry != nullptr) replaced = std::get<FilePointer>(*to.entry);
   put(to, std::move(copy));
   return Fault::kNone;

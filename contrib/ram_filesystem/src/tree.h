@@ -12,7 +12,6 @@
 #include <variant>
 #include <vector>
 
-#include "account.h"
 #include "content.h"
 
 namespace ram {
@@ -47,8 +46,6 @@ struct Facts {
 // Paths are as components takes them. [any thread]
 class Tree {
  public:
-  explicit Tree(std::shared_ptr<Account> account);
-
   Fault open_file(std::string_view path, FilePointer& file) const;
   // `anew`: a new file takes the place of an old one; whoever has that open keeps it.
   Fault create_file(std::string_view path, bool anew, FilePointer& file);
@@ -84,9 +81,8 @@ class Tree {
   static void put(const Place& place, Entry entry);
   static Entry take(const Place& place);
 
-  const std::shared_ptr<Account> account_;
   mutable std::shared_mutex mutex_;
-  Entry root_;
+  Entry root_ = std::make_unique<Directory>();
 };
 
 }  // namespace ram

@@ -6,18 +6,16 @@ from typing import TYPE_CHECKING
 
 from modular_tf.abi.layouts import layout
 from modular_tf.abi.status_codes import Code
-from modular_tf.check.answers import expect_ok
-from modular_tf.check.check import RAW, CheckList
+from modular_tf.check.check import NOTE, RAW, WARNING, Suite
 from modular_tf.check.device.raw_subject import raw_subject
 from modular_tf.check.expectation import Unsupported, expect, expect_equal, expect_in, note
-from modular_tf.check.level import Level
 from modular_tf.native.host_struct import unpack_field
 
 if TYPE_CHECKING:
     from modular_tf.check.device.ground import DeviceGround
     from modular_tf.device.memory.allocator_stats import AllocatorStats
 
-CHECKS = CheckList("device", "accounting")
+suite = Suite("device", "accounting", source="device.h")
 
 _MIB = 1 << 20
 _LARGE = 3 * _MIB
@@ -25,36 +23,46 @@ _STATS = layout("SP_AllocatorStats")
 _LOOKS = 20
 
 
-def _usage(ground: DeviceGround) -> tuple[int, int]:
-    answer = ground.subject.device_memory_usage()
+def _usage(device: DeviceGround) -> tuple[int, int]:
+    answer = device.subject.device_memory_usage()
     if answer.code == Code.UNAVAILABLE:
         raise Unsupported("device_memory_usage returns no figures")
-    found: tuple[int, int] = expect_ok(answer, "device_memory_usage")
+    found: tuple[int, int] = answer.must_be_ok()
     return found
 
 
-def _stats(ground: DeviceGround) -> AllocatorStats:
-    answer = ground.subject.get_allocator_stats()
+def _stats(device: DeviceGround) -> AllocatorStats:
+    answer = device.subject.get_allocator_stats()
     if answer.code == Code.UNAVAILABLE:
         raise Unsupported("get_allocator_stats returns no figures")
-    found: AllocatorStats = expect_ok(answer, "get_allocator_stats")
+    found: AllocatorStats = answer.must_be_ok()
     return found
 
 
-@CHECKS.check("SE-165", Level.WORKS)
-def usage_is_known(ground: DeviceGround) -> None:
-    """Tried before any work, and after some."""
+@suite.check("SE-165")
+def usage_is_known(device: DeviceGround) -> None:
+    """device_memory_usage knows free and total bytes.
+
+    Otherwise: TensorFlow does not create the device: it computes its memory limit from them.
+    Remedy: Set both and return 1; the host's memory will do for a device that shares it.
+    Source: TensorFlow 2.21, observed
+    """
     for _ in range(2):
-        answer = ground.subject.device_memory_usage()
+        answer = device.subject.device_memory_usage()
         expect(answer.ok, "device_memory_usage returns no figures", expected="free and total bytes")
-        ground.memory()
+        device.memory()
 
 
-@CHECKS.check("SE-166", Level.WORKS)
-def usage_is_believable(ground: DeviceGround) -> None:
-    """Tried while some memory is allocated."""
-    ground.memory(_MIB)
-    free, total = _usage(ground)
+@suite.check("SE-166")
+def usage_is_believable(device: DeviceGround) -> None:
+    """Free bytes are from 0 to the total, and the total is above 0.
+
+    Otherwise: The memory limit that a host computes is nonsense.
+    Remedy: Report bytes of the device's memory, in 64-bit numbers.
+    Source: TensorFlow 2.21, observed
+    """
+    device.memory(_MIB)
+    free, total = _usage(device)
     expect(
         0 <= free <= total and total > 0,
         "free and total bytes are impossible",
@@ -63,13 +71,17 @@ def usage_is_believable(ground: DeviceGround) -> None:
     )
 
 
-@CHECKS.check("SE-167", Level.WORKS)
-def total_stays(ground: DeviceGround) -> None:
-    """Tried before and while memory is allocated."""
+@suite.check("SE-167", severity=WARNING)
+def total_stays(device: DeviceGround) -> None:
+    """The total does not change from call to call.
+
+    Otherwise: Limits that are a share of the total differ from run to run.
+    Remedy: Report the size of the device's memory, not what is free of it.
+    """
     totals = set()
     for _ in range(_LOOKS):
-        totals.add(_usage(ground)[1])
-        ground.memory(_MIB)
+        totals.add(_usage(device)[1])
+        device.memory(_MIB)
     expect(
         len(totals) == 1,
         "the total of the device's memory changes",
@@ -78,19 +90,27 @@ def total_stays(ground: DeviceGround) -> None:
     )
 
 
-@CHECKS.check("SE-169", Level.WORKS)
-def figures_are_known(ground: DeviceGround) -> None:
-    """Tried once; nothing else depends on the figures."""
-    if ground.subject.get_allocator_stats().code == Code.UNAVAILABLE:
+@suite.check("SE-169", severity=NOTE)
+def figures_are_known(device: DeviceGround) -> None:
+    """get_allocator_stats knows the figures.
+
+    Otherwise: None: TensorFlow requires the slot and never calls it.
+    Remedy: Count allocations, and return 1.
+    """
+    if device.subject.get_allocator_stats().code == Code.UNAVAILABLE:
         note("get_allocator_stats returns no figures")
 
 
-@CHECKS.check("SE-170", Level.WORKS)
-def figures_agree(ground: DeviceGround) -> None:
-    """With some memory in use, and some given back."""
-    ground.memory(_MIB)
-    ground.destroy(ground.memory(_LARGE))
-    stats = _stats(ground)
+@suite.check("SE-170", severity=WARNING)
+def figures_agree(device: DeviceGround) -> None:
+    """No figure is negative, and none in use is above its peak.
+
+    Otherwise: The figures mislead users who look for a leak or choose a model's size.
+    Remedy: Count under the lock that guards the allocations; deallocate knows the size by address.
+    """
+    device.memory(_MIB)
+    device.destroy(device.memory(_LARGE))
+    stats = _stats(device)
     negative = {
         name: getattr(stats, name) for name in stats.__slots__ if (getattr(stats, name) or 0) < 0
     }
@@ -107,11 +127,15 @@ def figures_agree(ground: DeviceGround) -> None:
         )
 
 
-@CHECKS.check("SE-171", Level.WORKS)
-def limits_hold(ground: DeviceGround) -> None:
-    """Tried where the plugin gives limits."""
-    ground.memory(_MIB)
-    stats = _stats(ground)
+@suite.check("SE-171", severity=WARNING)
+def limits_hold(device: DeviceGround) -> None:
+    """Bytes in use are within the limits that are given.
+
+    Otherwise: The figures mislead users who look for a leak or choose a model's size.
+    Remedy: Clear has_bytes_limit where there is no limit.
+    """
+    device.memory(_MIB)
+    stats = _stats(device)
     for used, limit in (
         ("bytes_in_use", stats.bytes_limit),
         ("bytes_reserved", stats.bytes_reservable_limit),
@@ -124,14 +148,18 @@ def limits_hold(ground: DeviceGround) -> None:
         )
 
 
-@CHECKS.check("SE-172", Level.WORKS)
-def use_rises_and_falls(ground: DeviceGround) -> None:
-    """Tried with one large allocation."""
-    before = _stats(ground).bytes_in_use
-    memory = ground.memory(_LARGE)
-    during = _stats(ground).bytes_in_use
-    ground.destroy(memory)
-    after = _stats(ground).bytes_in_use
+@suite.check("SE-172", severity=WARNING)
+def use_rises_and_falls(device: DeviceGround) -> None:
+    """Bytes in use rise with an allocation, and fall when it is given back.
+
+    Otherwise: The figures mislead users who look for a leak or choose a model's size.
+    Remedy: Count under the lock that guards the allocations; deallocate knows the size by address.
+    """
+    before = _stats(device).bytes_in_use
+    memory = device.memory(_LARGE)
+    during = _stats(device).bytes_in_use
+    device.destroy(memory)
+    after = _stats(device).bytes_in_use
     expect(
         during >= before + _LARGE,
         "bytes in use do not rise with an allocation",
@@ -141,23 +169,31 @@ def use_rises_and_falls(ground: DeviceGround) -> None:
     expect_equal(after, before, "bytes in use, when the memory is given back,")
 
 
-@CHECKS.check("SE-173", Level.WORKS)
-def allocations_are_counted(ground: DeviceGround) -> None:
-    """Five, of which two are given back."""
-    before = _stats(ground).num_allocs
-    memories = [ground.memory() for _ in range(5)]
+@suite.check("SE-173", severity=WARNING)
+def allocations_are_counted(device: DeviceGround) -> None:
+    """Each allocation is counted once.
+
+    Otherwise: The figures mislead users who look for a leak or choose a model's size.
+    Remedy: num_allocs counts allocations since the device exists; it never falls.
+    """
+    before = _stats(device).num_allocs
+    memories = [device.memory() for _ in range(5)]
     for memory in memories[:2]:
-        ground.destroy(memory)
-    expect_equal(_stats(ground).num_allocs - before, 5, "the number of allocations in between")
+        device.destroy(memory)
+    expect_equal(_stats(device).num_allocs - before, 5, "the number of allocations in between")
 
 
-@CHECKS.check("SE-174", Level.WORKS)
-def peak_stays(ground: DeviceGround) -> None:
-    """When what made it is given back."""
-    memory = ground.memory(2 * _LARGE)
-    before = _stats(ground).peak_bytes_in_use
-    ground.destroy(memory)
-    after = _stats(ground).peak_bytes_in_use
+@suite.check("SE-174", severity=WARNING)
+def peak_stays(device: DeviceGround) -> None:
+    """The peak of bytes in use stays when memory is given back.
+
+    Otherwise: The figures mislead users who look for a leak or choose a model's size.
+    Remedy: Let peak_bytes_in_use only rise.
+    """
+    memory = device.memory(2 * _LARGE)
+    before = _stats(device).peak_bytes_in_use
+    device.destroy(memory)
+    after = _stats(device).peak_bytes_in_use
     expect(
         after >= before,
         "the peak of bytes in use falls when memory is given back",
@@ -166,11 +202,15 @@ def peak_stays(ground: DeviceGround) -> None:
     )
 
 
-@CHECKS.check("SE-175", Level.WORKS)
-def largest_is_large(ground: DeviceGround) -> None:
-    """Tried after an allocation of known size."""
-    ground.destroy(ground.memory(_LARGE))
-    found = _stats(ground).largest_alloc_size
+@suite.check("SE-175", severity=WARNING)
+def largest_is_large(device: DeviceGround) -> None:
+    """The largest allocation is at least as large as any that was made.
+
+    Otherwise: The figures mislead users who look for a leak or choose a model's size.
+    Remedy: Let largest_alloc_size be the largest size so far.
+    """
+    device.destroy(device.memory(_LARGE))
+    found = _stats(device).largest_alloc_size
     expect(
         found >= _LARGE,
         "the largest allocation is smaller than one that was made",
@@ -179,17 +219,26 @@ def largest_is_large(ground: DeviceGround) -> None:
     )
 
 
-@CHECKS.check("SE-176", Level.WORKS, passes=RAW)
-def figures_have_their_size(ground: DeviceGround) -> None:
-    """Of a struct whose size the host had set."""
-    known, stats = raw_subject(ground).memory.stats()
+@suite.check("SE-176", ways=RAW, severity=WARNING)
+def figures_have_their_size(device: DeviceGround) -> None:
+    """get_allocator_stats leaves struct_size set.
+
+    Otherwise: TensorFlow logs an error and has no figures.
+    Remedy: Set it to SP_ALLOCATORSTATS_STRUCT_SIZE.
+    Source: TensorFlow 2.21, observed
+    """
+    known, stats = raw_subject(device).memory.stats()
     expect(not known or stats.word(0), "get_allocator_stats left struct_size 0", expected="96")
 
 
-@CHECKS.check("SE-177", Level.WORKS, passes=RAW)
-def flags_are_flags(ground: DeviceGround) -> None:
-    """Tried on both flags."""
-    known, stats = raw_subject(ground).memory.stats()
+@suite.check("SE-177", ways=RAW, severity=WARNING)
+def flags_are_flags(device: DeviceGround) -> None:
+    """The flags of SP_AllocatorStats are 0 or 1.
+
+    Otherwise: A host may compare them with 1.
+    Remedy: Zero the struct before filling it.
+    """
+    known, stats = raw_subject(device).memory.stats()
     if not known:
         raise Unsupported("get_allocator_stats returns no figures")
     for name in ("has_bytes_limit", "has_bytes_reservable_limit"):

@@ -9,38 +9,40 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
-from modular_tf.check.answers import expect_ok
-from modular_tf.check.check import CheckList
+from modular_tf.check.check import ROBUST, WARNING, Suite
 from modular_tf.check.device.enqueued_work import enqueue_work
 from modular_tf.check.device.event_progress import expect_passed, marked
 from modular_tf.check.device.expected_bytes import expect_bytes
 from modular_tf.check.device.ground import prepared
 from modular_tf.check.device.held_stream import expect_waits, held
 from modular_tf.check.expectation import expect, expect_equal
-from modular_tf.check.level import Level
 
 if TYPE_CHECKING:
     from modular_tf.check.device.ground import DeviceGround
     from modular_tf.check.device.subject import Stream
 
-CHECKS = CheckList("device", "callbacks")
+suite = Suite("device", "callbacks", source="device.h")
 
-_NEEDS = ("host_callback",)
 _STREAMS = 8
 _EACH = 50
 
 
-def _stream(ground: DeviceGround, n_bytes: int) -> Stream:
+def _stream(device: DeviceGround, n_bytes: int) -> Stream:
     """Return a stream that has copied so many bytes."""
-    stream = ground.stream()
-    enqueue_work(ground, stream, n_bytes)
+    stream = device.stream()
+    enqueue_work(device, stream, n_bytes)
     return stream
 
 
-@CHECKS.check("SE-278", Level.WORKS, needs=_NEEDS)
-def a_callback_is_taken(ground: DeviceGround) -> None:
-    """The answer is the truth value of the C function."""
-    answer = ground.subject.host_callback(_stream(ground, 461), lambda: None)
+@suite.check("SE-278", "host_callback")
+def a_callback_is_taken(device: DeviceGround) -> None:
+    """host_callback returns non-zero when it has taken the callback.
+
+    Otherwise: TensorFlow takes TF_OK, which is 0, for a failure; the work of the stream fails.
+    Remedy: Return 1, not a status code.
+    Source: TensorFlow 2.21, observed
+    """
+    answer = device.subject.host_callback(_stream(device, 461), lambda: None)
     expect(
         answer.ok,
         "host_callback rejects the callback",
@@ -49,18 +51,22 @@ def a_callback_is_taken(ground: DeviceGround) -> None:
     )
 
 
-@CHECKS.check("SE-279", Level.WORKS, needs=_NEEDS)
-def each_callback_is_called_once(ground: DeviceGround) -> None:
-    """Tried with 50 callbacks on one stream."""
-    stream, calls = _stream(ground, 463), [0] * _EACH
+@suite.check("SE-279", "host_callback")
+def each_callback_is_called_once(device: DeviceGround) -> None:
+    """A callback that was taken is called once.
+
+    Otherwise: What TensorFlow does when the stream gets there never happens, or happens twice.
+    Remedy: Call each callback once, whatever else is on the stream.
+    """
+    stream, calls = _stream(device, 463), [0] * _EACH
 
     def count(number: int) -> None:
         calls[number] += 1
 
     for number in range(_EACH):
-        ground.call_back(stream, partial(count, number))
-    ground.done(stream)
-    prepared(ground.subject.synchronize_all_activity(), "synchronize_all_activity")
+        device.call_back(stream, partial(count, number))
+    device.done(stream)
+    prepared(device.subject.synchronize_all_activity(), "synchronize_all_activity")
     wrong = {number: n for number, n in enumerate(calls) if n != 1}
     expect(
         not wrong,
@@ -70,53 +76,69 @@ def each_callback_is_called_once(ground: DeviceGround) -> None:
     )
 
 
-@CHECKS.check("SE-280", Level.WORKS, needs=_NEEDS)
-def callbacks_in_order(ground: DeviceGround) -> None:
-    """50, all enqueued before the first is called, where streams can be held."""
-    stream = _stream(ground, 465)
+@suite.check("SE-280", "host_callback")
+def callbacks_in_order(device: DeviceGround) -> None:
+    """The callbacks of a stream are called in order.
+
+    Otherwise: Those who count on the order of a stream are wrong.
+    Remedy: Run callbacks by one thread per stream, or one behind the other.
+    """
+    stream = _stream(device, 465)
     seen: list[int] = []
-    gate = ground.gate(stream)
+    gate = device.gate(stream)
     for number in range(_EACH):
-        ground.call_back(stream, partial(seen.append, number))
+        device.call_back(stream, partial(seen.append, number))
     gate.open()
-    ground.done(stream)
+    device.done(stream)
     expect_equal(seen, list(range(_EACH)), "the order of callbacks")
 
 
-@CHECKS.check("SE-281", Level.WORKS, needs=_NEEDS)
-def a_callback_sees_earlier_work(ground: DeviceGround) -> None:
-    """The bytes of a copy to the host, enqueued while the stream is busy."""
-    stream, data, seen = ground.stream(), ground.bytes(467), bytearray()
-    memory, back = ground.filled(data), ground.buffer(467)
-    gate = ground.gate(stream)
-    prepared(ground.subject.memcpy_dtoh(stream, back, memory, 467), "memcpy_dtoh")
-    ground.call_back(stream, lambda: seen.extend(back.view))
+@suite.check("SE-281", "host_callback")
+def a_callback_sees_earlier_work(device: DeviceGround) -> None:
+    """A callback is called when the work in front of it is done.
+
+    Otherwise: The callback sees, or frees, what the device still works on.
+    Remedy: Enqueue the callback on the stream.
+    """
+    stream, data, seen = device.stream(), device.bytes(467), bytearray()
+    memory, back = device.filled(data), device.buffer(467)
+    gate = device.gate(stream)
+    prepared(device.subject.memcpy_dtoh(stream, back, memory, 467), "memcpy_dtoh")
+    device.call_back(stream, lambda: seen.extend(back.view))
     gate.open()
-    ground.done(stream)
+    device.done(stream)
     expect_bytes(bytes(seen), data, "what a callback saw of a copy in front of it")
 
 
-@CHECKS.check("SE-282", Level.WORKS, needs=_NEEDS)
-def later_work_waits_for_a_callback(ground: DeviceGround) -> None:
-    """The callback writes what a copy behind it takes."""
-    stream, data, memory = ground.stream(), ground.bytes(473), ground.memory(473)
-    host = ground.buffer(473)
-    gate = ground.gate(stream)
+@suite.check("SE-282", "host_callback")
+def later_work_waits_for_a_callback(device: DeviceGround) -> None:
+    """Work behind a callback waits until it has returned.
+
+    Otherwise: The device uses what the callback has not prepared yet.
+    Remedy: Go on with the stream when the callback has returned.
+    """
+    stream, data, memory = device.stream(), device.bytes(473), device.memory(473)
+    host = device.buffer(473)
+    gate = device.gate(stream)
 
     def write() -> None:
         host.view[:] = data
 
-    ground.call_back(stream, write)
-    prepared(ground.subject.memcpy_htod(stream, memory, host, 473), "memcpy_htod")
+    device.call_back(stream, write)
+    prepared(device.subject.memcpy_htod(stream, memory, host, 473), "memcpy_htod")
     gate.open()
-    ground.done(stream)
-    expect_bytes(ground.content(memory), data, "what a copy behind a callback has taken")
+    device.done(stream)
+    expect_bytes(device.content(memory), data, "what a copy behind a callback has taken")
 
 
-@CHECKS.check("SE-283", Level.ROBUST, needs=_NEEDS)
-def enqueueing_does_not_wait(ground: DeviceGround) -> None:
-    """The callback waits for what its caller does next."""
-    gate = ground.gate(_stream(ground, 479))
+@suite.check("SE-283", "host_callback", level=ROBUST, severity=WARNING)
+def enqueueing_does_not_wait(device: DeviceGround) -> None:
+    """host_callback does not wait for the callback.
+
+    Otherwise: The thread that feeds the stream stands still while the callback runs.
+    Remedy: Call it from a thread of the plugin's.
+    """
+    gate = device.gate(_stream(device, 479))
     gate.require_callback()
     expect(
         not gate.is_inline,
@@ -126,12 +148,16 @@ def enqueueing_does_not_wait(ground: DeviceGround) -> None:
     )
 
 
-@CHECKS.check("SE-284", Level.ROBUST, needs=_NEEDS)
-def a_failed_callback_shows(ground: DeviceGround) -> None:
-    """In what waits for the stream, or in its status."""
-    stream, subject = _stream(ground, 487), ground.subject
+@suite.check("SE-284", "host_callback", level=ROBUST, severity=WARNING)
+def a_failed_callback_shows(device: DeviceGround) -> None:
+    """A callback that fails shows in the status of its stream, or of who waits for it.
+
+    Otherwise: The failure is lost, and results that it spoiled are taken for good.
+    Remedy: Keep the first status that is not OK, for get_stream_status and block_host_until_done.
+    """
+    stream, subject = _stream(device, 487), device.subject
     failure = (int(Code.DATA_LOSS), "a callback of the kit that fails")
-    ground.call_back(stream, lambda: failure)
+    device.call_back(stream, lambda: failure)
     waited = subject.block_host_until_done(stream)
     status = subject.get_stream_status(stream)
     expect(
@@ -142,10 +168,14 @@ def a_failed_callback_shows(ground: DeviceGround) -> None:
     )
 
 
-@CHECKS.check("SE-285", Level.ROBUST, needs=_NEEDS)
-def callbacks_of_many_streams(ground: DeviceGround) -> None:
-    """Tried with 50 callbacks on each of eight streams, enqueued in turn."""
-    streams, calls = [_stream(ground, 497) for _ in range(_STREAMS)], [0] * _STREAMS
+@suite.check("SE-285", "host_callback", level=ROBUST)
+def callbacks_of_many_streams(device: DeviceGround) -> None:
+    """Callbacks of many streams are all called.
+
+    Otherwise: What TensorFlow does when the stream gets there never happens, or happens twice.
+    Remedy: Let the queue of callbacks grow; drop none.
+    """
+    streams, calls = [_stream(device, 497) for _ in range(_STREAMS)], [0] * _STREAMS
 
     def count(number: int) -> None:  # one stream calls one at a time
         calls[number] += 1
@@ -153,34 +183,43 @@ def callbacks_of_many_streams(ground: DeviceGround) -> None:
     for _ in range(_EACH):
         for number, stream in enumerate(streams):
             work = partial(count, number)
-            ground.call_back(stream, work)
+            device.call_back(stream, work)
     for stream in streams:
-        ground.done(stream)
+        device.done(stream)
     expect_equal(calls, [_EACH] * _STREAMS, "how many callbacks of each stream were called")
 
 
-@CHECKS.check("SE-286", Level.ROBUST, needs=_NEEDS)
-def a_callback_enqueues_work(ground: DeviceGround) -> None:
-    """On another stream, which does it."""
-    stream, other, data = ground.stream(), ground.stream(), ground.bytes(491)
-    memory, source = ground.filled(bytes(491)), ground.buffer(data)
+@suite.check("SE-286", "host_callback", level=ROBUST, severity=WARNING)
+def a_callback_enqueues_work(device: DeviceGround) -> None:
+    """A callback may enqueue work on another stream.
+
+    Otherwise: Programs that continue on the device where the host was needed fail.
+    Remedy: Hold no lock of the device while a callback runs.
+    Source: host recommendation
+    """
+    stream, other, data = device.stream(), device.stream(), device.bytes(491)
+    memory, source = device.filled(bytes(491)), device.buffer(data)
     answers = []
 
     def enqueue() -> None:
-        answers.append(ground.subject.memcpy_htod(other, memory, source, 491))
+        answers.append(device.subject.memcpy_htod(other, memory, source, 491))
 
-    ground.call_back(stream, enqueue)
-    ground.done(stream)
+    device.call_back(stream, enqueue)
+    device.done(stream)
     expect_equal(len(answers), 1, "how often the callback was called")
-    expect_ok(answers[0], "memcpy_htod in a callback")
-    expect_passed(ground, marked(ground, other), "a stream that a callback has given work to")
-    expect_bytes(ground.content(memory), data, "what a callback has had copied")
+    answers[0].must_be_ok()
+    expect_passed(device, marked(device, other), "a stream that a callback has given work to")
+    expect_bytes(device.content(memory), data, "what a callback has had copied")
 
 
-@CHECKS.check("SE-287", Level.WORKS, needs=_NEEDS)
-def waiting_waits_for_callbacks(ground: DeviceGround) -> None:
-    """One that has begun, and does not end before the wait does."""
-    stream = _stream(ground, 493)
-    gate = held(ground, stream)
-    call = lambda: ground.subject.block_host_until_done(stream)  # noqa: E731
-    expect_ok(expect_waits(gate, call, "block_host_until_done"), "block_host_until_done")
+@suite.check("SE-287", "host_callback")
+def waiting_waits_for_callbacks(device: DeviceGround) -> None:
+    """Waiting for a stream waits for its callbacks too.
+
+    Otherwise: The callback sees, or frees, what the device still works on.
+    Remedy: Count a callback as work of its stream until it has returned.
+    """
+    stream = _stream(device, 493)
+    gate = held(device, stream)
+    call = lambda: device.subject.block_host_until_done(stream)  # noqa: E731
+    expect_waits(gate, call, "block_host_until_done").must_be_ok()

@@ -8,11 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
-from modular_tf.check.answers import expect_ok
-from modular_tf.check.check import CheckList
+from modular_tf.check.check import ROBUST, WARNING, Suite
 from modular_tf.check.device.event_progress import expect_passed, marked
 from modular_tf.check.device.expected_bytes import expect_bytes
-from modular_tf.check.level import Level
 from modular_tf.rules import Severity
 
 if TYPE_CHECKING:
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
     from modular_tf.check.device.host_buffer import HostBuffer
     from modular_tf.check.device.subject import Answer, Bytes, Memory
 
-CHECKS = CheckList("device", "copies")
+suite = Suite("device", "copies", source="device.h")
 
 _SIZES = (1, 2, 3, 5, 9, 63, 65, 255, 257, 1023, 4095, 4097)
 _ROOM = 8192
@@ -28,91 +26,119 @@ _MIB = 1 << 20
 _MANY = 64
 
 
-def to_device(ground: DeviceGround, target: Memory, source: Bytes, n_bytes: int) -> None:
+def to_device(device: DeviceGround, target: Memory, source: Bytes, n_bytes: int) -> None:
     """Copy by memcpy_htod on a stream, and wait."""
-    stream = ground.stream()
-    expect_ok(ground.subject.memcpy_htod(stream, target, source, n_bytes), "memcpy_htod")
-    ground.done(stream)
+    stream = device.stream()
+    device.subject.memcpy_htod(stream, target, source, n_bytes).must_be_ok()
+    device.done(stream)
 
 
-def to_host(ground: DeviceGround, target: Bytes, source: Memory, n_bytes: int) -> None:
+def to_host(device: DeviceGround, target: Bytes, source: Memory, n_bytes: int) -> None:
     """Copy by memcpy_dtoh on a stream, and wait."""
-    stream = ground.stream()
-    expect_ok(ground.subject.memcpy_dtoh(stream, target, source, n_bytes), "memcpy_dtoh")
-    ground.done(stream)
+    stream = device.stream()
+    device.subject.memcpy_dtoh(stream, target, source, n_bytes).must_be_ok()
+    device.done(stream)
 
 
-def on_device(ground: DeviceGround, target: Memory, source: Memory, n_bytes: int) -> None:
+def on_device(device: DeviceGround, target: Memory, source: Memory, n_bytes: int) -> None:
     """Copy by memcpy_dtod on a stream, and wait."""
-    stream = ground.stream()
-    expect_ok(ground.subject.memcpy_dtod(stream, target, source, n_bytes), "memcpy_dtod")
-    ground.done(stream)
+    stream = device.stream()
+    device.subject.memcpy_dtod(stream, target, source, n_bytes).must_be_ok()
+    device.done(stream)
 
 
-@CHECKS.check("SE-200", Level.WORKS, needs=("sync_memcpy_htod", "sync_memcpy_dtoh"))
-def synchronous_copies_bring_bytes_back(ground: DeviceGround) -> None:
-    """4092 bytes to the device and back."""
-    data, back = ground.bytes(4092), ground.buffer(4092)
-    memory, subject = ground.memory(4092), ground.subject
-    expect_ok(subject.sync_memcpy_htod(memory, ground.buffer(data), 4092), "sync_memcpy_htod")
-    expect_ok(subject.sync_memcpy_dtoh(back, memory, 4092), "sync_memcpy_dtoh")
+@suite.check("SE-200", "sync_memcpy_htod", "sync_memcpy_dtoh")
+def synchronous_copies_bring_bytes_back(device: DeviceGround) -> None:
+    """What sync_memcpy_htod takes to the device, sync_memcpy_dtoh brings back.
+
+    Otherwise: Tensors hold wrong numbers, and no operation fails.
+    Remedy: Look at the direction and the size of both.
+    """
+    data, back = device.bytes(4092), device.buffer(4092)
+    memory, subject = device.memory(4092), device.subject
+    subject.sync_memcpy_htod(memory, device.buffer(data), 4092).must_be_ok()
+    subject.sync_memcpy_dtoh(back, memory, 4092).must_be_ok()
     expect_bytes(back.content(), data, "what sync_memcpy_dtoh brought back")
 
 
-@CHECKS.check("SE-201", Level.WORKS, needs=("sync_memcpy_dtod",))
-def synchronous_copies_on_the_device(ground: DeviceGround) -> None:
-    """2 KiB from one memory to another."""
-    data = ground.bytes(2048)
-    source, target = ground.filled(data), ground.filled(bytes(2048))
-    expect_ok(ground.subject.sync_memcpy_dtod(target, source, 2048), "sync_memcpy_dtod")
-    expect_bytes(ground.content(target), data, "the target of sync_memcpy_dtod")
+@suite.check("SE-201", "sync_memcpy_dtod")
+def synchronous_copies_on_the_device(device: DeviceGround) -> None:
+    """sync_memcpy_dtod copies one memory into the other.
+
+    Otherwise: Tensors hold wrong numbers, and no operation fails.
+    Remedy: Look at the order of its arguments: the target is first.
+    """
+    data = device.bytes(2048)
+    source, target = device.filled(data), device.filled(bytes(2048))
+    device.subject.sync_memcpy_dtod(target, source, 2048).must_be_ok()
+    expect_bytes(device.content(target), data, "the target of sync_memcpy_dtod")
 
 
-@CHECKS.check("SE-202", Level.WORKS, needs=("memcpy_htod",))
-def a_stream_copies_to_the_device(ground: DeviceGround) -> None:
-    """Tried with 4100 bytes."""
-    data, memory = ground.bytes(4100), ground.filled(bytes(4100))
-    to_device(ground, memory, ground.buffer(data), 4100)
-    expect_bytes(ground.content(memory), data, "the target of memcpy_htod")
+@suite.check("SE-202", "memcpy_htod")
+def a_stream_copies_to_the_device(device: DeviceGround) -> None:
+    """memcpy_htod copies to the device, by the time that its stream is done.
+
+    Otherwise: Tensors hold wrong numbers, and no operation fails.
+    Remedy: Enqueue the copy on the stream, and have those who wait for the stream wait for it.
+    """
+    data, memory = device.bytes(4100), device.filled(bytes(4100))
+    to_device(device, memory, device.buffer(data), 4100)
+    expect_bytes(device.content(memory), data, "the target of memcpy_htod")
 
 
-@CHECKS.check("SE-203", Level.WORKS, needs=("memcpy_dtoh",))
-def a_stream_copies_to_the_host(ground: DeviceGround) -> None:
-    """Tried with 4104 bytes."""
-    data, back = ground.bytes(4104), ground.buffer(4104)
-    to_host(ground, back, ground.filled(data), 4104)
+@suite.check("SE-203", "memcpy_dtoh")
+def a_stream_copies_to_the_host(device: DeviceGround) -> None:
+    """memcpy_dtoh copies to the host, by the time that its stream is done.
+
+    Otherwise: Tensors hold wrong numbers, and no operation fails.
+    Remedy: Enqueue the copy on the stream, and have those who wait for the stream wait for it.
+    """
+    data, back = device.bytes(4104), device.buffer(4104)
+    to_host(device, back, device.filled(data), 4104)
     expect_bytes(back.content(), data, "the target of memcpy_dtoh")
 
 
-@CHECKS.check("SE-204", Level.WORKS, needs=("memcpy_dtod",))
-def a_stream_copies_on_the_device(ground: DeviceGround) -> None:
-    """Tried with 4108 bytes."""
-    data, target = ground.bytes(4108), ground.filled(bytes(4108))
-    on_device(ground, target, ground.filled(data), 4108)
-    expect_bytes(ground.content(target), data, "the target of memcpy_dtod")
+@suite.check("SE-204", "memcpy_dtod")
+def a_stream_copies_on_the_device(device: DeviceGround) -> None:
+    """memcpy_dtod copies on the device, by the time that its stream is done.
+
+    Otherwise: Tensors hold wrong numbers, and no operation fails.
+    Remedy: Enqueue the copy on the stream; the target is the first of the two memories.
+    """
+    data, target = device.bytes(4108), device.filled(bytes(4108))
+    on_device(device, target, device.filled(data), 4108)
+    expect_bytes(device.content(target), data, "the target of memcpy_dtod")
 
 
-@CHECKS.check("SE-205", Level.WORKS)
-def copies_of_any_size(ground: DeviceGround) -> None:
-    """Each size to the device, over zeros, and back over zeros."""
-    memory, subject = ground.memory(_ROOM), ground.subject
+@suite.check("SE-205")
+def copies_of_any_size(device: DeviceGround) -> None:
+    """Copies take any number of bytes, odd ones and one byte too.
+
+    Otherwise: Small tensors, such as flags and scalars, are cut or overwrite what follows.
+    Remedy: Copy exactly `size` bytes, whatever their number.
+    """
+    memory, subject = device.memory(_ROOM), device.subject
     for size in _SIZES:
-        zeros, back = ground.buffer(_ROOM), ground.buffer(size)
-        data = ground.bytes(size)
-        expect_ok(subject.sync_memcpy_htod(memory, zeros, _ROOM), "sync_memcpy_htod")
-        to_device(ground, memory, ground.buffer(data), size)
-        found = ground.content(memory)
+        zeros, back = device.buffer(_ROOM), device.buffer(size)
+        data = device.bytes(size)
+        subject.sync_memcpy_htod(memory, zeros, _ROOM).must_be_ok()
+        to_device(device, memory, device.buffer(data), size)
+        found = device.content(memory)
         expect_bytes(found, data + bytes(_ROOM - size), f"the target of a copy of {size} bytes")
-        to_host(ground, back, memory, size)
+        to_host(device, back, memory, size)
         expect_bytes(back.content(), data, f"what a copy of {size} bytes brought back")
 
 
-@CHECKS.check("SE-206", Level.ROBUST)
-def copies_of_no_bytes(ground: DeviceGround) -> None:
-    """All six of them; nothing may change."""
-    data, subject = ground.bytes(64), ground.subject
-    memory, other, host = ground.filled(data), ground.filled(data), ground.buffer(data)
-    stream = ground.stream()
+@suite.check("SE-206", level=ROBUST)
+def copies_of_no_bytes(device: DeviceGround) -> None:
+    """A copy of no bytes succeeds, and writes nothing.
+
+    Otherwise: Programs with empty tensors fail.
+    Remedy: Return OK where the size is 0, before the driver is asked.
+    """
+    data, subject = device.bytes(64), device.subject
+    memory, other, host = device.filled(data), device.filled(data), device.buffer(data)
+    stream = device.stream()
     answers = {
         "memcpy_htod": subject.memcpy_htod(stream, memory, host, 0),
         "memcpy_dtoh": subject.memcpy_dtoh(stream, host, memory, 0),
@@ -121,121 +147,164 @@ def copies_of_no_bytes(ground: DeviceGround) -> None:
     }
     if subject.offers("memcpy_dtod"):
         answers["memcpy_dtod"] = subject.memcpy_dtod(stream, other, memory, 0)
-    for name, answer in answers.items():
-        expect_ok(answer, f"{name} of 0 bytes")
-    ground.done(stream)
-    for what, found in (("device", ground.content(memory)), ("host", host.content())):
+    for answer in answers.values():
+        answer.must_be_ok()
+    device.done(stream)
+    for what, found in (("device", device.content(memory)), ("host", host.content())):
         expect_bytes(found, data, f"the {what}'s side of copies of 0 bytes")
 
 
-def _severity_inside(ground: DeviceGround) -> Severity | None:
+def _severity_inside(device: DeviceGround) -> Severity | None:
     """Say how bad it is to know no addresses inside: less where no host pools the memory."""
-    return None if ground.subject.platform().use_bfc else Severity.WARNING
+    return None if device.subject.platform().use_bfc else Severity.WARNING
 
 
-@CHECKS.check("SE-207", Level.WORKS)
-def copies_to_an_address_inside(ground: DeviceGround) -> None:
-    """300 bytes into the middle of 4096."""
-    data, memory = ground.bytes(300), ground.filled(bytes(4096))
-    to_device(ground, memory.part(512, 300), ground.buffer(data), 300)
+@suite.check("SE-207")
+def copies_to_an_address_inside(device: DeviceGround) -> None:
+    """A copy to an address inside an allocation writes there.
+
+    Otherwise: Under an allocator that pools, which most programs have, every tensor is wrong.
+    Remedy: Take `opaque` as an address that the host has counted on, not as a handle.
+    Source: TensorFlow 2.21, observed
+    """
+    data, memory = device.bytes(300), device.filled(bytes(4096))
+    to_device(device, memory.part(512, 300), device.buffer(data), 300)
     expected = bytes(512) + data + bytes(4096 - 812)
     what = "a memory, after a copy of 300 bytes to its byte 512,"
-    expect_bytes(ground.content(memory), expected, what, severity=_severity_inside(ground))
+    expect_bytes(device.content(memory), expected, what, severity=_severity_inside(device))
 
 
-@CHECKS.check("SE-208", Level.WORKS)
-def copies_from_an_address_inside(ground: DeviceGround) -> None:
-    """304 bytes out of the middle of 4096."""
-    data, back = ground.bytes(4096), ground.buffer(304)
-    to_host(ground, back, ground.filled(data).part(512, 304), 304)
+@suite.check("SE-208")
+def copies_from_an_address_inside(device: DeviceGround) -> None:
+    """A copy from an address inside an allocation reads there.
+
+    Otherwise: Under an allocator that pools, which most programs have, every tensor is wrong.
+    Remedy: Take `opaque` as an address that the host has counted on, not as a handle.
+    Source: TensorFlow 2.21, observed
+    """
+    data, back = device.bytes(4096), device.buffer(304)
+    to_host(device, back, device.filled(data).part(512, 304), 304)
     what = "what a copy from byte 512 of a memory brought back"
-    expect_bytes(back.content(), data[512:816], what, severity=_severity_inside(ground))
+    expect_bytes(back.content(), data[512:816], what, severity=_severity_inside(device))
 
 
-@CHECKS.check("SE-209", Level.WORKS, needs=("memcpy_dtod",))
-def copies_between_addresses_inside(ground: DeviceGround) -> None:
-    """308 bytes from the middle of one memory into that of another."""
-    data, target = ground.bytes(4096), ground.filled(bytes(4096))
-    on_device(ground, target.part(1024, 308), ground.filled(data).part(512, 308), 308)
+@suite.check("SE-209", "memcpy_dtod")
+def copies_between_addresses_inside(device: DeviceGround) -> None:
+    """A copy on the device takes addresses inside allocations on both sides.
+
+    Otherwise: Under an allocator that pools, which most programs have, every tensor is wrong.
+    Remedy: Take `opaque` as an address that the host has counted on, not as a handle.
+    Source: TensorFlow 2.21, observed
+    """
+    data, target = device.bytes(4096), device.filled(bytes(4096))
+    on_device(device, target.part(1024, 308), device.filled(data).part(512, 308), 308)
     expected = bytes(1024) + data[512:820] + bytes(4096 - 1332)
     what = "a memory, after a copy of 308 bytes from byte 512 to byte 1024,"
-    expect_bytes(ground.content(target), expected, what, severity=_severity_inside(ground))
+    expect_bytes(device.content(target), expected, what, severity=_severity_inside(device))
 
 
-@CHECKS.check("SE-210", Level.WORKS)
-def copies_to_the_host_write_nothing_beside(ground: DeviceGround) -> None:
-    """333 bytes into a buffer of 512, which has guards of its own."""
-    data, back = ground.bytes(512), ground.buffer(b"\x5a" * 512)
-    memory = ground.filled(data)
-    to_host(ground, back, memory, 333)
+@suite.check("SE-210")
+def copies_to_the_host_write_nothing_beside(device: DeviceGround) -> None:
+    """A copy to the host writes no byte beside the range.
+
+    Otherwise: The heap of the process breaks, and it crashes later somewhere else.
+    Remedy: Copy exactly `size` bytes: no rounding up to words or pages.
+    """
+    data, back = device.bytes(512), device.buffer(b"\x5a" * 512)
+    memory = device.filled(data)
+    to_host(device, back, memory, 333)
     expected = data[:333] + b"\x5a" * 179
     expect_bytes(back.content(), expected, "a host buffer, after a copy of 333 bytes to its front,")
-    expect_ok(ground.subject.sync_memcpy_dtoh(back, memory, 331), "sync_memcpy_dtoh")
+    device.subject.sync_memcpy_dtoh(back, memory, 331).must_be_ok()
     expect_bytes(back.content(), expected, "a host buffer, after a copy of 331 bytes to its front,")
 
 
-@CHECKS.check("SE-211", Level.WORKS)
-def copies_to_the_device_write_nothing_beside(ground: DeviceGround) -> None:
-    """Tried with 335 bytes after byte 101."""
-    data, memory = ground.bytes(335), ground.filled(b"\x5a" * 1024)
-    to_device(ground, memory.part(101, 335), ground.buffer(data), 335)
+@suite.check("SE-211")
+def copies_to_the_device_write_nothing_beside(device: DeviceGround) -> None:
+    """A copy to the device writes no byte beside the range.
+
+    Otherwise: A neighbouring tensor changes, in programs that have nothing to do with the copy.
+    Remedy: Copy exactly `size` bytes: no rounding up to words or pages.
+    """
+    data, memory = device.bytes(335), device.filled(b"\x5a" * 1024)
+    to_device(device, memory.part(101, 335), device.buffer(data), 335)
     expected = b"\x5a" * 101 + data + b"\x5a" * (1024 - 436)
-    expect_bytes(ground.content(memory), expected, "a memory, after 335 bytes to its byte 101,")
+    expect_bytes(device.content(memory), expected, "a memory, after 335 bytes to its byte 101,")
 
 
-@CHECKS.check("SE-212", Level.WORKS, needs=("memcpy_dtod",))
-def copies_on_the_device_write_nothing_beside(ground: DeviceGround) -> None:
-    """Tried with 337 bytes after byte 103."""
-    data, memory = ground.bytes(1024), ground.filled(b"\x5a" * 1024)
-    on_device(ground, memory.part(103, 337), ground.filled(data), 337)
+@suite.check("SE-212", "memcpy_dtod")
+def copies_on_the_device_write_nothing_beside(device: DeviceGround) -> None:
+    """A copy on the device writes no byte beside the range.
+
+    Otherwise: A neighbouring tensor changes, in programs that have nothing to do with the copy.
+    Remedy: Copy exactly `size` bytes: no rounding up to words or pages.
+    """
+    data, memory = device.bytes(1024), device.filled(b"\x5a" * 1024)
+    on_device(device, memory.part(103, 337), device.filled(data), 337)
     expected = b"\x5a" * 103 + data[:337] + b"\x5a" * (1024 - 440)
-    expect_bytes(ground.content(memory), expected, "a memory, after 337 bytes to its byte 103,")
+    expect_bytes(device.content(memory), expected, "a memory, after 337 bytes to its byte 103,")
 
 
-@CHECKS.check("SE-213", Level.WORKS)
-def copies_leave_their_source(ground: DeviceGround) -> None:
-    """Tried in each direction."""
-    data, memory = ground.bytes(341), ground.filled(bytes(341))
-    host, back = ground.buffer(data), ground.buffer(341)
-    to_device(ground, memory, host, 341)
+@suite.check("SE-213")
+def copies_leave_their_source(device: DeviceGround) -> None:
+    """Copies leave their source as it is.
+
+    Otherwise: A tensor changes because another one was made from it.
+    Remedy: Do not use the source as room for conversions.
+    """
+    data, memory = device.bytes(341), device.filled(bytes(341))
+    host, back = device.buffer(data), device.buffer(341)
+    to_device(device, memory, host, 341)
     expect_bytes(host.content(), data, "the source of memcpy_htod")
-    to_host(ground, back, memory, 341)
-    expect_bytes(ground.content(memory), data, "the source of memcpy_dtoh")
-    if ground.subject.offers("memcpy_dtod"):
-        on_device(ground, ground.memory(341), memory, 341)
-        expect_bytes(ground.content(memory), data, "the source of memcpy_dtod")
+    to_host(device, back, memory, 341)
+    expect_bytes(device.content(memory), data, "the source of memcpy_dtoh")
+    if device.subject.offers("memcpy_dtod"):
+        on_device(device, device.memory(341), memory, 341)
+        expect_bytes(device.content(memory), data, "the source of memcpy_dtod")
 
 
-def _there_and_back(ground: DeviceGround, source: HostBuffer) -> None:
+def _there_and_back(device: DeviceGround, source: HostBuffer) -> None:
     """Copy to the device, on it, and to the host, on one stream."""
-    size, subject = len(source), ground.subject
-    memory, other = ground.memory(size), ground.memory(size)
-    stream, back = ground.stream(), ground.buffer(size)
-    expect_ok(subject.memcpy_htod(stream, memory, source, size), "memcpy_htod")
+    size, subject = len(source), device.subject
+    memory, other = device.memory(size), device.memory(size)
+    stream, back = device.stream(), device.buffer(size)
+    subject.memcpy_htod(stream, memory, source, size).must_be_ok()
     if subject.offers("memcpy_dtod"):
-        expect_ok(subject.memcpy_dtod(stream, other, memory, size), "memcpy_dtod")
+        subject.memcpy_dtod(stream, other, memory, size).must_be_ok()
         memory = other
-    expect_ok(subject.memcpy_dtoh(stream, back, memory, size), "memcpy_dtoh")
-    ground.done(stream)
+    subject.memcpy_dtoh(stream, back, memory, size).must_be_ok()
+    device.done(stream)
     if back.view != source.view:  # copies of them only where they differ
         what = f"what copies of {size} bytes brought back"
         expect_bytes(back.content(), source.content(), what)
 
 
-@CHECKS.check("SE-214", Level.ROBUST)
-def a_mebibyte(ground: DeviceGround) -> None:
-    """Random bytes, so that no page is like another."""
-    _there_and_back(ground, ground.buffer(ground.bytes(_MIB)))
+@suite.check("SE-214", level=ROBUST)
+def a_mebibyte(device: DeviceGround) -> None:
+    """A mebibyte is copied whole, in each direction.
+
+    Otherwise: Tensors hold wrong numbers, and no operation fails.
+    Remedy: Look at how large copies are cut into pieces, and at the last piece.
+
+    Random bytes, so that no page is like another.
+    """
+    _there_and_back(device, device.buffer(device.bytes(_MIB)))
 
 
-@CHECKS.check("SE-215", Level.ROBUST)
-def many_mebibytes(ground: DeviceGround) -> None:
-    """The same random bytes in each mebibyte, but moved by one more each time."""
-    source = ground.buffer(_MANY * _MIB)
-    pattern = ground.bytes(_MIB + _MANY)
+@suite.check("SE-215", level=ROBUST)
+def many_mebibytes(device: DeviceGround) -> None:
+    """64 MiB are copied whole, in each direction.
+
+    Otherwise: Tensors hold wrong numbers, and no operation fails.
+    Remedy: Look at how large copies are cut into pieces, and at the last piece.
+
+    The same random bytes in each mebibyte, but moved by one more each time.
+    """
+    source = device.buffer(_MANY * _MIB)
+    pattern = device.bytes(_MIB + _MANY)
     for number in range(_MANY):
         source.view[number * _MIB : (number + 1) * _MIB] = pattern[number : number + _MIB]
-    _there_and_back(ground, source)
+    _there_and_back(device, source)
 
 
 def _overlapping(answer: Answer, found: bytes, data: bytes, start: int, to: int, n: int) -> None:
@@ -245,68 +314,95 @@ def _overlapping(answer: Answer, found: bytes, data: bytes, start: int, to: int,
     if answer.ok:
         expect_bytes(found, bytes(moved), f"a memory, after a copy from byte {start} to byte {to},")
     elif not 1 <= answer.code <= max(Code):
-        expect_ok(answer, "sync_memcpy_dtod of ranges that overlap")
+        answer.must_be_ok()
 
 
-@CHECKS.check("SE-216", Level.ROBUST, needs=("sync_memcpy_dtod",))
-def copies_between_ranges_that_overlap(ground: DeviceGround) -> None:
-    """Forwards, backwards, and onto itself."""
-    data, subject = ground.bytes(4096), ground.subject
+@suite.check("SE-216", "sync_memcpy_dtod", level=ROBUST, severity=WARNING)
+def copies_between_ranges_that_overlap(device: DeviceGround) -> None:
+    """A copy between ranges that overlap moves the bytes as they were, or is refused.
+
+    Otherwise: Programs that shift data within a buffer get a mixture, and no error.
+    Remedy: Copy as memmove does, or set TF_INVALID_ARGUMENT.
+    Source: host recommendation
+    """
+    data, subject = device.bytes(4096), device.subject
     for start, to in ((0, 1000), (1000, 0), (500, 500)):
-        memory = ground.filled(data)
+        memory = device.filled(data)
         source, target = memory.part(start, 2000), memory.part(to, 2000)
         answer = subject.sync_memcpy_dtod(target, source, 2000)
-        _overlapping(answer, ground.content(memory), data, start, to, 2000)
+        _overlapping(answer, device.content(memory), data, start, to, 2000)
 
 
-@CHECKS.check("SE-217", Level.WORKS)
-def a_host_buffer_is_free_behind_an_event(ground: DeviceGround) -> None:
-    """It is written over when the event is COMPLETE, and the device must not see that."""
-    data, memory = ground.bytes(347), ground.filled(bytes(347))
-    host, stream = ground.buffer(data), ground.stream()
-    expect_ok(ground.subject.memcpy_htod(stream, memory, host, 347), "memcpy_htod")
-    expect_passed(ground, marked(ground, stream), "the event behind a copy")
+@suite.check("SE-217")
+def a_host_buffer_is_free_behind_an_event(device: DeviceGround) -> None:
+    """A host buffer may be written again once an event behind its copy is COMPLETE.
+
+    Otherwise: TensorFlow gives the buffer to the next tensor, whose bytes end up on the device.
+    Remedy: Pass the event only when the bytes were taken.
+    Source: TensorFlow 2.21, observed
+    """
+    data, memory = device.bytes(347), device.filled(bytes(347))
+    host, stream = device.buffer(data), device.stream()
+    device.subject.memcpy_htod(stream, memory, host, 347).must_be_ok()
+    expect_passed(device, marked(device, stream), "the event behind a copy")
     host.view[:] = bytes(347)
-    expect_bytes(ground.content(memory), data, "the target of memcpy_htod")
+    expect_bytes(device.content(memory), data, "the target of memcpy_htod")
 
 
-@CHECKS.check("SE-218", Level.WORKS, needs=("sync_memcpy_htod",))
-def synchronous_copies_are_done(ground: DeviceGround) -> None:
-    """The source is written over when the copy has returned."""
-    data, memory = ground.bytes(349), ground.filled(bytes(349))
-    host = ground.buffer(data)
-    expect_ok(ground.subject.sync_memcpy_htod(memory, host, 349), "sync_memcpy_htod")
+@suite.check("SE-218", "sync_memcpy_htod")
+def synchronous_copies_are_done(device: DeviceGround) -> None:
+    """The sync_ copies are done when they return.
+
+    Otherwise: The caller frees or rewrites its buffer while the device still reads it.
+    Remedy: Wait for the copy before returning.
+    """
+    data, memory = device.bytes(349), device.filled(bytes(349))
+    host = device.buffer(data)
+    device.subject.sync_memcpy_htod(memory, host, 349).must_be_ok()
     host.view[:] = bytes(349)
-    expect_bytes(ground.content(memory), data, "the target of sync_memcpy_htod")
+    expect_bytes(device.content(memory), data, "the target of sync_memcpy_htod")
 
 
-@CHECKS.check("SE-219", Level.WORKS)
-def host_buffers_at_any_address(ground: DeviceGround) -> None:
-    """1, 2 and 4 bytes beside an aligned address."""
+@suite.check("SE-219")
+def host_buffers_at_any_address(device: DeviceGround) -> None:
+    """Copies take host buffers at any address.
+
+    Otherwise: Slices of arrays, and buffers of other libraries, cannot be copied.
+    Remedy: Stage what the hardware cannot reach; ask for no alignment.
+    """
     for shift in (1, 2, 4):
-        data, memory = ground.bytes(353), ground.filled(bytes(353))
-        back = ground.buffer(353, shift=shift)
-        to_device(ground, memory, ground.buffer(data, shift=shift), 353)
-        to_host(ground, back, memory, 353)
+        data, memory = device.bytes(353), device.filled(bytes(353))
+        back = device.buffer(353, shift=shift)
+        to_device(device, memory, device.buffer(data, shift=shift), 353)
+        to_host(device, back, memory, 353)
         what = f"what came back between host buffers {shift} beside an aligned address"
         expect_bytes(back.content(), data, what)
 
 
-@CHECKS.check("SE-220", Level.WORKS, needs=("host_memory_allocate",))
-def copies_with_the_plugins_host_memory(ground: DeviceGround) -> None:
-    """To the device from one block, and back into another."""
-    data, memory = ground.bytes(359), ground.filled(bytes(359))
-    source, back = ground.host_block(359), ground.host_block(359)
+@suite.check("SE-220", "host_memory_allocate")
+def copies_with_the_plugins_host_memory(device: DeviceGround) -> None:
+    """Copies work with memory of host_memory_allocate on the host's side.
+
+    Otherwise: TensorFlow's host buffers come from there: what is fast must be right too.
+    Remedy: Treat it as any other host buffer, only faster.
+    Source: TensorFlow 2.21, observed
+    """
+    data, memory = device.bytes(359), device.filled(bytes(359))
+    source, back = device.host_block(359), device.host_block(359)
     source.view[:359] = data
-    to_device(ground, memory, source, 359)
-    to_host(ground, back, memory, 359)
+    to_device(device, memory, source, 359)
+    to_host(device, back, memory, 359)
     expect_bytes(bytes(back.view[:359]), data, "what came back between blocks of host memory")
 
 
-@CHECKS.check("SE-221", Level.WORKS, needs=("unified_memory_allocate",))
-def copies_to_unified_memory(ground: DeviceGround) -> None:
-    """The host looks at the bytes without a copy."""
-    data, block = ground.bytes(367), ground.unified_block(367)
+@suite.check("SE-221", "unified_memory_allocate")
+def copies_to_unified_memory(device: DeviceGround) -> None:
+    """The host sees in unified memory what was copied there.
+
+    Otherwise: A program that reads the memory directly sees old bytes.
+    Remedy: Let unified memory be coherent by the time that the stream is done.
+    """
+    data, block = device.bytes(367), device.unified_block(367)
     if block.memory is not None:
-        to_device(ground, block.memory, ground.buffer(data), 367)
+        to_device(device, block.memory, device.buffer(data), 367)
         expect_bytes(bytes(block.view[:367]), data, "what the host sees in unified memory")

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from functools import partial
 from typing import TYPE_CHECKING
 
 from modular_tf.abi.layouts import Dialect, layout
 from modular_tf.check.answers import code_found
-from modular_tf.check.check import LIBRARY, CheckList
+from modular_tf.check.check import LIBRARY, REGISTERS, ROBUST, WARNING, WORKS, Suite
 from modular_tf.check.concurrency import run_at_once
 from modular_tf.check.expectation import Blocked, Deviation, Unsupported, expect, expect_equal
-from modular_tf.check.level import Level
 from modular_tf.check.native.guarded_memory import GuardedMemory
 from modular_tf.check.native.raw_device import PLATFORM, as_pointer, view_of
 from modular_tf.check.repetition import expect_no_leak
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
     from modular_tf.device.plugin_device import PluginDevice
     from modular_tf.loading.device_tables import DeviceTables
 
-CHECKS = CheckList("device", "creation")
+suite = Suite("device", "creation", level=REGISTERS, ways=LIBRARY, source="device.h")
 
 _LOOKS = 200
 _MOST_TRIED = 16
@@ -39,9 +37,9 @@ _THREADS = 8
 _ROUNDS = 60
 
 
-def _count(ground: DeviceLibraryGround) -> int:
+def _count(plugin: DeviceLibraryGround) -> int:
     """Return the number of devices, which other checks are about."""
-    answer = ground.platform.device_count()
+    answer = plugin.platform.device_count()
     if not answer.ok:
         raise Blocked(f"get_device_count failed: {answer.message}")
     count: int = answer.value
@@ -50,17 +48,17 @@ def _count(ground: DeviceLibraryGround) -> int:
     return count
 
 
-def _last_ordinal(ground: DeviceLibraryGround) -> int:
-    count = _count(ground)
+def _last_ordinal(plugin: DeviceLibraryGround) -> int:
+    count = _count(plugin)
     if not count:
         raise Unsupported("the plugin has no devices here: there is nothing to check")
     return min(count, _MOST_TRIED) - 1
 
 
 @contextmanager
-def _device(ground: DeviceLibraryGround, ordinal: int) -> Iterator[PluginDevice]:
+def _device(plugin: DeviceLibraryGround, ordinal: int) -> Iterator[PluginDevice]:
     """Create a device for a while."""
-    answer = ground.platform.create_device(ordinal)
+    answer = plugin.platform.create_device(ordinal)
     if not answer.ok:
         raise Blocked(f"create_device({ordinal}) failed: {answer.message}")
     device: PluginDevice = answer.value
@@ -73,17 +71,22 @@ def _device(ground: DeviceLibraryGround, ordinal: int) -> Iterator[PluginDevice]
 # -- counting -------------------------------------------------------------------------------------
 
 
-@CHECKS.check("SE-040", Level.REGISTERS, passes=LIBRARY)
-def count_succeeds(ground: DeviceLibraryGround) -> None:
+@suite.check("SE-040")
+def count_succeeds(plugin: DeviceLibraryGround) -> None:
     """Tried once; any count will do."""
-    answer = ground.platform.device_count()
+    answer = plugin.platform.device_count()
     expect(answer.ok, "get_device_count failed", expected="status OK", found=code_found(answer))
 
 
-@CHECKS.check("SE-111", Level.REGISTERS, passes=LIBRARY)
-def count_is_not_negative(ground: DeviceLibraryGround) -> None:
-    """Tried where the call succeeds."""
-    answer = ground.platform.device_count()
+@suite.check("SE-111")
+def count_is_not_negative(plugin: DeviceLibraryGround) -> None:
+    """The device count is not negative.
+
+    Otherwise: No device of the platform is listed, with no word of why.
+    Remedy: Set 0 where there is no device, and a failed status where the number is unknown.
+    Source: TensorFlow 2.21, observed
+    """
+    answer = plugin.platform.device_count()
     expect(
         not answer.ok or answer.value >= 0,
         "the device count is negative",
@@ -92,10 +95,10 @@ def count_is_not_negative(ground: DeviceLibraryGround) -> None:
     )
 
 
-@CHECKS.check("SE-041", Level.REGISTERS, passes=LIBRARY)
-def count_is_believable(ground: DeviceLibraryGround) -> None:
+@suite.check("SE-041")
+def count_is_believable(plugin: DeviceLibraryGround) -> None:
     """Tried where the call succeeds."""
-    answer = ground.platform.device_count()
+    answer = plugin.platform.device_count()
     expect(
         not answer.ok or answer.value <= MAX_DEVICES,
         "the device count is impossible",
@@ -104,12 +107,17 @@ def count_is_believable(ground: DeviceLibraryGround) -> None:
     )
 
 
-@CHECKS.check("SE-112", Level.REGISTERS, passes=LIBRARY)
-def count_is_set(ground: DeviceLibraryGround) -> None:
-    """With something else in the variable each time."""
-    if not ground.platform.counts_by_function:
+@suite.check("SE-112")
+def count_is_set(plugin: DeviceLibraryGround) -> None:
+    """get_device_count sets the count in every call.
+
+    Otherwise: Whatever was in the host's variable is taken for the number of devices.
+    Remedy: Assign *device_count on every path that leaves the status OK.
+    Source: TensorFlow 2.21, observed
+    """
+    if not plugin.platform.counts_by_function:
         raise Unsupported("the layout has no get_device_count")
-    answers = [ground.platform.device_count(preset) for preset in _PRESETS]
+    answers = [plugin.platform.device_count(preset) for preset in _PRESETS]
     untouched = all(
         one.ok and one.value == preset for one, preset in zip(answers, _PRESETS, strict=True)
     )
@@ -121,11 +129,16 @@ def count_is_set(ground: DeviceLibraryGround) -> None:
     )
 
 
-@CHECKS.check("SE-113", Level.WORKS, passes=LIBRARY)
-def count_stays(ground: DeviceLibraryGround) -> None:
-    """Tried several times in a row."""
-    _count(ground)
-    counts = {ground.platform.device_count().value for _ in range(_LOOKS)}
+@suite.check("SE-113", level=WORKS, severity=WARNING)
+def count_stays(plugin: DeviceLibraryGround) -> None:
+    """The device count does not change from call to call.
+
+    Otherwise: TensorFlow asks again and again; a device may vanish from a list, or have no device.
+    Remedy: Count once, when the plugin is initialised.
+    Source: TensorFlow 2.21, observed
+    """
+    _count(plugin)
+    counts = {plugin.platform.device_count().value for _ in range(_LOOKS)}
     expect(
         len(counts) == 1,
         "the device count changes from call to call",
@@ -134,10 +147,14 @@ def count_stays(ground: DeviceLibraryGround) -> None:
     )
 
 
-@CHECKS.check("SE-114", Level.ROBUST, passes=LIBRARY)
-def count_by_threads(ground: DeviceLibraryGround) -> None:
-    """Tried again and again by several threads."""
-    count, platform = _count(ground), ground.platform
+@suite.check("SE-114", level=ROBUST)
+def count_by_threads(plugin: DeviceLibraryGround) -> None:
+    """get_device_count can be called by several threads at once.
+
+    Otherwise: TensorFlow asks again and again; a device may vanish from a list, or have no device.
+    Remedy: Guard what it shares, or count once when the plugin is initialised.
+    """
+    count, platform = _count(plugin), plugin.platform
 
     def ask() -> set[int]:
         return {platform.device_count().value for _ in range(_LOOKS)}
@@ -149,11 +166,11 @@ def count_by_threads(ground: DeviceLibraryGround) -> None:
 # -- creating -------------------------------------------------------------------------------------
 
 
-@CHECKS.check("SE-042", Level.REGISTERS, passes=LIBRARY)
-def each_device_is_created(ground: DeviceLibraryGround) -> None:
+@suite.check("SE-042")
+def each_device_is_created(plugin: DeviceLibraryGround) -> None:
     """The first sixteen, one after the other."""
-    for ordinal in range(_last_ordinal(ground) + 1):
-        answer = ground.platform.create_device(ordinal)
+    for ordinal in range(_last_ordinal(plugin) + 1):
+        answer = plugin.platform.create_device(ordinal)
         if not answer.ok:
             raise Deviation(
                 f"create_device({ordinal}) failed", expected="status OK", found=code_found(answer)
@@ -161,45 +178,56 @@ def each_device_is_created(ground: DeviceLibraryGround) -> None:
         answer.value.destroy()
 
 
-def _without_warning(rule_id: str, ground: DeviceLibraryGround) -> None:
+@suite.judge("SE-043", "SE-044", "SE-045")
+def _without_warning(rule_id: str, plugin: DeviceLibraryGround) -> None:
     """Take the host's word on a device for whether a rule is kept."""
-    for ordinal in range(_last_ordinal(ground) + 1):
-        with _device(ground, ordinal) as device:
+    for ordinal in range(_last_ordinal(plugin) + 1):
+        with _device(plugin, ordinal) as device:
             found = [one.message for one in device.details.warnings if one.rule_id == rule_id]
         if found:
             raise Deviation(f"device {ordinal}: {'; '.join(found)}")
 
 
-for _rule_id in ("SE-043", "SE-044", "SE-045"):
-    CHECKS.check(_rule_id, Level.REGISTERS, passes=LIBRARY)(partial(_without_warning, _rule_id))
+@suite.check("SE-115", severity=WARNING)
+def ordinal_is_filled_in(plugin: DeviceLibraryGround) -> None:
+    """create_device writes the ordinal that it was asked for into SP_Device.
 
+    Otherwise: Work for one device goes to another, if the plugin itself goes by the ordinal.
+    Remedy: Copy params->ordinal to params->device->ordinal.
 
-@CHECKS.check("SE-115", Level.REGISTERS, passes=LIBRARY)
-def ordinal_is_filled_in(ground: DeviceLibraryGround) -> None:
-    """Of the last device: a zero would not be seen in the first."""
-    ordinal = _last_ordinal(ground)
-    with _device(ground, ordinal) as device:
+    Of the last device: a zero would not be seen in the first.
+    """
+    ordinal = _last_ordinal(plugin)
+    with _device(plugin, ordinal) as device:
         expect_equal(device.table.value("ordinal"), ordinal, "SP_Device.ordinal")
 
 
-@CHECKS.check("SE-116", Level.ROBUST, passes=LIBRARY)
-def wrong_ordinals_are_refused(ground: DeviceLibraryGround) -> None:
-    """One behind the last, and a negative one."""
-    for ordinal in (_count(ground), -1):
-        answer = ground.platform.create_device(ordinal)
+@suite.check("SE-116", level=ROBUST, severity=WARNING)
+def wrong_ordinals_are_refused(plugin: DeviceLibraryGround) -> None:
+    """create_device refuses an ordinal that is not below the count.
+
+    Otherwise: A mistake of the host's becomes a device that does not exist.
+    Remedy: Compare params->ordinal with the count, and set INVALID_ARGUMENT.
+    """
+    for ordinal in (_count(plugin), -1):
+        answer = plugin.platform.create_device(ordinal)
         if answer.ok:
             answer.value.destroy()
             raise Deviation(
                 f"create_device made a device {ordinal}",
-                expected=f"a failed status: there are {_count(ground)} devices",
+                expected=f"a failed status: there are {_count(plugin)} devices",
                 found="OK",
             )
 
 
-@CHECKS.check("SE-117", Level.REGISTERS, passes=LIBRARY)
-def device_stays_inside(ground: DeviceLibraryGround) -> None:
-    """The caller looks at guards on both sides of the structs."""
-    ordinal, platform = _last_ordinal(ground), ground.platform
+@suite.check("SE-117")
+def device_stays_inside(plugin: DeviceLibraryGround) -> None:
+    """create_device writes no further than SP_Device goes.
+
+    Otherwise: The host's memory behind the struct is overwritten.
+    Remedy: Assign fields one by one, of the header that the host has.
+    """
+    ordinal, platform = _last_ordinal(plugin), plugin.platform
     shape = layout("SP_Device", platform.tables.dialect)
     device = GuardedMemory(shape.size, (shape.struct_size or 0).to_bytes(8, "little"))
     params = GuardedMemory.words(32, 0, ordinal, device.address)
@@ -219,10 +247,15 @@ def device_stays_inside(ground: DeviceLibraryGround) -> None:
     )
 
 
-@CHECKS.check("SE-118", Level.ROBUST, passes=LIBRARY)
-def device_is_created_again(ground: DeviceLibraryGround) -> None:
-    """By this check, and by others before."""
-    ordinal, platform = _last_ordinal(ground), ground.platform
+@suite.check("SE-118", level=ROBUST, severity=WARNING)
+def device_is_created_again(plugin: DeviceLibraryGround) -> None:
+    """A device that was destroyed can be created again.
+
+    Otherwise: A service that is closed and opened again in one process loses the device.
+    Remedy: Give back in destroy_device all that create_device has taken.
+    Source: design 5
+    """
+    ordinal, platform = _last_ordinal(plugin), plugin.platform
     for _ in range(3):
         answer = platform.create_device(ordinal)
         if not answer.ok and not platform.devices_created:
@@ -236,13 +269,17 @@ def device_is_created_again(ground: DeviceLibraryGround) -> None:
         answer.value.destroy()
 
 
-@CHECKS.check("SE-119", Level.ROBUST, passes=LIBRARY)
-def devices_leave_nothing(ground: DeviceLibraryGround) -> None:
-    """Tried in rounds that create and destroy one device."""
-    ordinal = _last_ordinal(ground)
+@suite.check("SE-119", level=ROBUST, severity=WARNING)
+def devices_leave_nothing(plugin: DeviceLibraryGround) -> None:
+    """Devices that were destroyed leave no descriptors, mappings or threads behind.
+
+    Otherwise: A process that opens and closes services runs out of them.
+    Remedy: Give back in destroy_device all that create_device has taken.
+    """
+    ordinal = _last_ordinal(plugin)
 
     def once() -> None:
-        with _device(ground, ordinal):
+        with _device(plugin, ordinal):
             pass
 
     once()
@@ -263,10 +300,15 @@ def _threads() -> int:
 # -- functions ------------------------------------------------------------------------------------
 
 
-@CHECKS.check("SE-120", Level.WORKS, passes=LIBRARY)
-def executors_are_alike(ground: DeviceLibraryGround) -> None:
-    """The loader has created one; this one is the second."""
-    platform = ground.platform
+@suite.check("SE-120", level=WORKS, severity=WARNING)
+def executors_are_alike(plugin: DeviceLibraryGround) -> None:
+    """create_stream_executor gives the same functions each time.
+
+    Otherwise: Hosts take one copy for all devices of the platform: TensorFlow the first.
+    Remedy: Tell devices apart by the SP_Device that each function is given.
+    Source: TensorFlow 2.21, observed
+    """
+    platform = plugin.platform
     given = platform.tables.given_executor
     again = _slots_of_another_executor(platform)
     differing = [name for name, address in again.items() if address != given.value(name)]
@@ -301,10 +343,14 @@ def _slots_of_another_executor(platform: RawPlatform) -> dict[str, int]:
     return filled
 
 
-@CHECKS.check("SE-121", Level.REGISTERS, passes=LIBRARY)
-def timers_can_be_read(ground: DeviceLibraryGround) -> None:
-    """Where the plugin offers functions of timers."""
-    platform = ground.platform
+@suite.check("SE-121")
+def timers_can_be_read(plugin: DeviceLibraryGround) -> None:
+    """create_timer_fns succeeds and fills in nanoseconds.
+
+    Otherwise: Timers cannot be read; here the host's clock measures instead.
+    Remedy: Set SP_TimerFns.nanoseconds, or leave create_timer_fns NULL.
+    """
+    platform = plugin.platform
     if not platform.caller.slots.has("create_timer_fns"):
         raise Unsupported("SP_PlatformFns.create_timer_fns is NULL")
     try:
@@ -320,16 +366,17 @@ def timers_can_be_read(ground: DeviceLibraryGround) -> None:
     )
 
 
-def _tables(ground: DeviceLibraryGround) -> DeviceTables:
-    verdict = ground.verdict
+def _tables(plugin: DeviceLibraryGround) -> DeviceTables:
+    verdict = plugin.verdict
     if isinstance(verdict, RefusedDeviceTables):
         raise Blocked(verdict.error().message)
     return verdict
 
 
-def _allocator_is_usable(rule_id: str, ground: DeviceLibraryGround) -> None:
+@suite.judge("SE-046", "SE-047")
+def _allocator_is_usable(rule_id: str, plugin: DeviceLibraryGround) -> None:
     """Take the host's word on the RFC's allocator."""
-    tables = _tables(ground)
+    tables = _tables(plugin)
     if tables.dialect is not Dialect.DEVICE_RFC:
         raise Unsupported("the layout has no allocators of its own")
     try:
@@ -341,7 +388,3 @@ def _allocator_is_usable(rule_id: str, ground: DeviceLibraryGround) -> None:
     if allocator is None:
         raise Unsupported("the plugin has no allocator of its own")
     allocator.destroy()
-
-
-for _rule_id in ("SE-046", "SE-047"):
-    CHECKS.check(_rule_id, Level.REGISTERS, passes=LIBRARY)(partial(_allocator_is_usable, _rule_id))

@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from modular_tf.check.answers import code_found
-from modular_tf.check.check import LIBRARY, CheckList
+from modular_tf.check.check import LIBRARY, NOTE, REGISTERS, ROBUST, WARNING, Suite
 from modular_tf.check.expectation import Blocked, Deviation, advise, expect, expect_equal, note
-from modular_tf.check.level import Level
 
 if TYPE_CHECKING:
     from modular_tf.check.device.entry_trial import EntryTrial
     from modular_tf.check.device.library_stage import DeviceLibraryGround
 
-CHECKS = CheckList("device", "entry point")
+suite = Suite("device", "entry point", level=REGISTERS, ways=LIBRARY, source="device.h")
 
 
 _PARTS = ("params", "platform", "platform_fns", "device_fns", "stream_executor")
@@ -29,10 +28,15 @@ def _expect_no_overrun(trial: EntryTrial, function: str, *parts: str, but: str =
     )
 
 
-@CHECKS.check("SE-105", Level.REGISTERS, passes=LIBRARY)
-def accepts_tensorflow_sizes(ground: DeviceLibraryGround) -> None:
-    """With struct_size as its macros say."""
-    answer = ground.trial.answer
+@suite.check("SE-105")
+def accepts_tensorflow_sizes(plugin: DeviceLibraryGround) -> None:
+    """SE_InitPlugin accepts the struct sizes that TensorFlow 2.21 sets.
+
+    Otherwise: TensorFlow passes the plugin's status on and aborts the whole process.
+    Remedy: Compare sizes with >=, and with the *_STRUCT_SIZE macros instead of sizeof.
+    Source: TensorFlow 2.21, observed
+    """
+    answer = plugin.trial.answer
     expect(
         answer.ok,
         "SE_InitPlugin failed when it was called with the sizes of TensorFlow 2.21",
@@ -41,10 +45,17 @@ def accepts_tensorflow_sizes(ground: DeviceLibraryGround) -> None:
     )
 
 
-@CHECKS.check("SE-101", Level.REGISTERS, passes=LIBRARY)
-def entry_stays_inside(ground: DeviceLibraryGround) -> None:
-    """Guards lie on both sides of each struct; those of older layouts may be larger."""
-    trial = ground.trial
+@suite.check("SE-101")
+def entry_stays_inside(plugin: DeviceLibraryGround) -> None:
+    """SE_InitPlugin writes no further than the structs of TensorFlow 2.21 go.
+
+    Otherwise: TensorFlow has these structs on its stack: what lies behind them is overwritten.
+    Remedy: Build against the header of the TensorFlow that is to load it; never memset by a guess.
+    Source: TensorFlow 2.21, observed
+
+    The structs of older layouts may be larger.
+    """
+    trial = plugin.trial
     found = "; ".join(trial.overruns("params", "platform", "platform_fns"))
     advise(
         not found or not trial.other_layout,
@@ -55,33 +66,52 @@ def entry_stays_inside(ground: DeviceLibraryGround) -> None:
     _expect_no_overrun(trial, "SE_InitPlugin", "params", "platform", "platform_fns")
 
 
-@CHECKS.check("SE-107", Level.REGISTERS, passes=LIBRARY)
-def entry_sets_its_status(ground: DeviceLibraryGround) -> None:
-    """Tried with a call that succeeds."""
-    if ground.trial.answer.touched is False:
+@suite.check("SE-107", severity=NOTE)
+def entry_sets_its_status(plugin: DeviceLibraryGround) -> None:
+    """SE_InitPlugin sets its status.
+
+    Otherwise: None where the host presets OK, as TensorFlow does; another host may not.
+    Remedy: Call TF_SetStatus(status, TF_OK, "") at the end.
+    """
+    if plugin.trial.answer.touched is False:
         note("SE_InitPlugin left its status as the host had preset it")
 
 
-@CHECKS.check("SE-103", Level.REGISTERS, passes=LIBRARY)
-def device_fns_stay_inside(ground: DeviceLibraryGround) -> None:
-    """Tried with canaries after the struct."""
-    trial = ground.accepted_trial
+@suite.check("SE-103")
+def device_fns_stay_inside(plugin: DeviceLibraryGround) -> None:
+    """create_device_fns writes no further than SP_DeviceFns goes.
+
+    Otherwise: TensorFlow has these structs on its stack: what lies behind them is overwritten.
+    Remedy: Assign fields one by one, of the header that the host has; never memset by a guess.
+    """
+    trial = plugin.accepted_trial
     trial.create("device_fns")
     _expect_no_overrun(trial, "create_device_fns", "device_fns")
 
 
-@CHECKS.check("SE-104", Level.REGISTERS, passes=LIBRARY)
-def executor_stays_inside(ground: DeviceLibraryGround) -> None:
-    """Tried with canaries after the struct."""
-    trial = ground.accepted_trial
+@suite.check("SE-104")
+def executor_stays_inside(plugin: DeviceLibraryGround) -> None:
+    """create_stream_executor writes no further than SP_StreamExecutor goes.
+
+    Otherwise: TensorFlow has these structs on its stack: what lies behind them is overwritten.
+    Remedy: Assign fields one by one, of the header that the host has; never memset by a guess.
+    """
+    trial = plugin.accepted_trial
     trial.create("stream_executor")
     _expect_no_overrun(trial, "create_stream_executor", "stream_executor")
 
 
-@CHECKS.check("SE-102", Level.REGISTERS, passes=LIBRARY)
-def names_outlive_the_call(ground: DeviceLibraryGround) -> None:
-    """Other functions of the plugin have used the stack, and the heap, in the meantime."""
-    trial = ground.accepted_trial
+@suite.check("SE-102")
+def names_outlive_the_call(plugin: DeviceLibraryGround) -> None:
+    """Name and type of the platform stay the same once SE_InitPlugin has returned.
+
+    Otherwise: TensorFlow keeps the pointers: it registers the platform by a freed name.
+    Remedy: Use string literals, or memory that lives until destroy_platform.
+    Source: TensorFlow 2.21, observed
+
+    Other functions of the plugin use the stack and the heap in the meantime.
+    """
+    trial = plugin.accepted_trial
     trial.create("device_fns")
     trial.create("stream_executor")
     expect_equal(
@@ -89,10 +119,14 @@ def names_outlive_the_call(ground: DeviceLibraryGround) -> None:
     )
 
 
-@CHECKS.check("SE-108", Level.ROBUST, passes=LIBRARY)
-def destroying_leaves_the_structs(ground: DeviceLibraryGround) -> None:
-    """They lie in the middle of memory that no plugin can free."""
-    trial = ground.accepted_trial
+@suite.check("SE-108", level=ROBUST)
+def destroying_leaves_the_structs(plugin: DeviceLibraryGround) -> None:
+    """The destroy functions write no further than their structs go, and do not free them.
+
+    Otherwise: The memory is the host's: freeing it ends the process, here and in TensorFlow.
+    Remedy: Release only what the plugin itself put into the struct.
+    """
+    trial = plugin.accepted_trial
     trial.create("device_fns")
     trial.create("stream_executor")
     before = "; ".join(trial.overruns(*_PARTS))
@@ -100,11 +134,16 @@ def destroying_leaves_the_structs(ground: DeviceLibraryGround) -> None:
     _expect_no_overrun(trial, "a destroy function", *_PARTS, but=before)
 
 
-@CHECKS.check("SE-109", Level.ROBUST, passes=LIBRARY)
-def can_be_set_up_again(ground: DeviceLibraryGround) -> None:
-    """Everything once more, and to its end."""
-    ground.accepted_trial.destroy()
-    again = ground.init_again()
+@suite.check("SE-109", level=ROBUST, severity=WARNING)
+def can_be_set_up_again(plugin: DeviceLibraryGround) -> None:
+    """A platform that was destroyed can be set up again.
+
+    Otherwise: A service that is closed and opened again in one process loses its devices.
+    Remedy: Keep no state from the first SE_InitPlugin that forbids a second one.
+    Source: design 5
+    """
+    plugin.accepted_trial.destroy()
+    again = plugin.init_again()
     if not again.answer.ok:
         message = "SE_InitPlugin failed when it was called after the platform was destroyed"
         raise Deviation(message, expected="status OK", found=code_found(again.answer))

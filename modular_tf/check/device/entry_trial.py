@@ -24,7 +24,7 @@ from modular_tf.native.strings import read_string
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from modular_tf.check.call_journal import CallJournal
+    from modular_tf.check.calls import CallJournal
     from modular_tf.check.device.subject import Answer
 
 _STRUCTS = {

@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
-from modular_tf.check.answers import expect_ok
-from modular_tf.check.check import RAW, CheckList
+from modular_tf.check.check import RAW, ROBUST, WARNING, Suite
 from modular_tf.check.device.event_progress import expect_passed, marked
 from modular_tf.check.device.expected_bytes import expect_bytes
 from modular_tf.check.device.ground import prepared
 from modular_tf.check.expectation import Unsupported, expect, expect_equal
-from modular_tf.check.level import Level
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
     from modular_tf.check.device.raw_subject import RawDeviceSubject
     from modular_tf.check.device.subject import Answer
 
-CHECKS = CheckList("device", "errors")
+suite = Suite("device", "errors", level=ROBUST, source="device.h")
 
 _LAST_CODE = 16
 
@@ -33,32 +31,36 @@ class _Nowhere:
     memory = None
 
 
-@CHECKS.check("SE-222", Level.ROBUST, needs=("get_allocator_stats",))
-def work_takes_no_memory(ground: DeviceGround) -> None:
-    """Copies, streams and events between two looks."""
-    memory, host, subject = ground.filled(bytes(373)), ground.buffer(373), ground.subject
+@suite.check("SE-222", "get_allocator_stats", severity=WARNING)
+def work_takes_no_memory(device: DeviceGround) -> None:
+    """Copies, streams and events leave the memory in use as it was.
+
+    Otherwise: The figures that users plan memory by grow without reason.
+    Remedy: Count device memory in allocate and deallocate only.
+    """
+    memory, host, subject = device.filled(bytes(373)), device.buffer(373), device.subject
     before = subject.get_allocator_stats()
     if before.code == Code.UNAVAILABLE:
         raise Unsupported(before.message)
     prepared(before, "get_allocator_stats")
     for _ in range(10):
-        stream = ground.stream()
+        stream = device.stream()
         prepared(subject.memcpy_htod(stream, memory, host, 373), "memcpy_htod")
-        expect_passed(ground, marked(ground, stream), "an event")
+        expect_passed(device, marked(device, stream), "an event")
     after = subject.get_allocator_stats()
     prepared(after, "get_allocator_stats")
     what = "bytes_in_use after work that allocates nothing"
     expect_equal(after.value.bytes_in_use, before.value.bytes_in_use, what)
 
 
-def _successes(ground: DeviceGround) -> Iterator[tuple[str, Callable[[], Answer]]]:
+def _successes(device: DeviceGround) -> Iterator[tuple[str, Callable[[], Answer]]]:
     """Give calls that must succeed, one of each slot that has a status."""
-    subject, memory, other = ground.subject, ground.filled(bytes(499)), ground.filled(bytes(499))
+    subject, memory, other = device.subject, device.filled(bytes(499)), device.filled(bytes(499))
     stream, second, event, host = (
-        ground.stream(),
-        ground.stream(),
-        ground.event(),
-        ground.buffer(499),
+        device.stream(),
+        device.stream(),
+        device.event(),
+        device.buffer(499),
     )
     yield "memcpy_htod", lambda: subject.memcpy_htod(stream, memory, host, 499)
     yield "memcpy_dtoh", lambda: subject.memcpy_dtoh(stream, host, memory, 499)
@@ -78,12 +80,17 @@ def _successes(ground: DeviceGround) -> Iterator[tuple[str, Callable[[], Answer]
     yield "synchronize_all_activity", subject.synchronize_all_activity
 
 
-@CHECKS.check("SE-288", Level.ROBUST, passes=RAW)
-def success_sets_ok(ground: DeviceGround) -> None:
-    """Every slot is given a status that says UNKNOWN."""
-    subject: RawDeviceSubject = ground.subject  # type: ignore[assignment]  # (of the raw pass)
+@suite.check("SE-288", ways=RAW, severity=WARNING)
+def success_sets_ok(device: DeviceGround) -> None:
+    """An operation that succeeds sets its status to OK, whatever was in it.
+
+    Otherwise: A host that uses a status again takes a success for the failure before.
+    Remedy: Call TF_SetStatus(status, TF_OK, "") at the end of each function.
+    Source: status.h
+    """
+    subject: RawDeviceSubject = device.subject  # type: ignore[assignment]  # (of the raw pass)
     left = []
-    for slot, call in _successes(ground):
+    for slot, call in _successes(device):
         if subject.has(slot):
             with subject.poisoned():
                 answer = call()
@@ -97,22 +104,27 @@ def success_sets_ok(ground: DeviceGround) -> None:
     )
 
 
-def _refused(ground: DeviceGround) -> Answer:
+def _refused(device: DeviceGround) -> Answer:
     """Return the answer to a call that a plugin has reason to refuse.
 
     Raises:
         Unsupported: It does not.
     """
-    answer = ground.subject.memset32(ground.stream(), ground.memory(64), 1, 10)
+    answer = device.subject.memset32(device.stream(), device.memory(64), 1, 10)
     if answer.ok:
         raise Unsupported("no call that the kit knows makes this device fail")
     return answer
 
 
-@CHECKS.check("SE-289", Level.ROBUST, needs=("memset32",), passes=RAW)
-def failures_say_something(ground: DeviceGround) -> None:
-    """memset32 of 10 bytes, where it is refused."""
-    answer = _refused(ground)
+@suite.check("SE-289", "memset32", ways=RAW, severity=WARNING)
+def failures_say_something(device: DeviceGround) -> None:
+    """A failure has a code from 1 to 16, and a message.
+
+    Otherwise: Users see an empty error, or an unknown number.
+    Remedy: Set one of the TF_Code numbers, and say in words what is wrong.
+    Source: status.h
+    """
+    answer = _refused(device)
     expect(
         1 <= answer.code <= _LAST_CODE,
         "a failure has an unknown code",
@@ -122,40 +134,51 @@ def failures_say_something(ground: DeviceGround) -> None:
     expect(answer.message.strip(), "a failure has no message", found=f"code {answer.code}")
 
 
-@CHECKS.check("SE-290", Level.ROBUST, needs=("memset32",))
-def a_refusal_ends_nothing(ground: DeviceGround) -> None:
-    """The stream that was refused something does other work."""
-    stream, memory, subject = ground.stream(), ground.filled(bytes(503)), ground.subject
+@suite.check("SE-290", "memset32")
+def a_refusal_ends_nothing(device: DeviceGround) -> None:
+    """After an operation that was refused the stream and the device go on.
+
+    Otherwise: One mistake of one program ends the work of all others on the device.
+    Remedy: Check arguments before anything is enqueued.
+    Source: TensorFlow 2.21, observed
+    """
+    stream, memory, subject = device.stream(), device.filled(bytes(503)), device.subject
     subject.memset32(stream, memory, 1, 6)
-    filled = subject.memset(stream, memory, 0xC3, 503)
-    expect_ok(filled, "memset on a stream that has refused something")
-    done = subject.block_host_until_done(stream)
-    expect_ok(done, "block_host_until_done of a stream that has refused something")
-    expect_bytes(ground.content(memory), b"\xc3" * 503, "a memory, after memset,")
+    subject.memset(stream, memory, 0xC3, 503).must_be_ok()
+    subject.block_host_until_done(stream).must_be_ok()
+    expect_bytes(device.content(memory), b"\xc3" * 503, "a memory, after memset,")
 
 
-@CHECKS.check("SE-291", Level.ROBUST, needs=("host_callback",))
-def a_failure_stays_with_its_stream(ground: DeviceGround) -> None:
-    """A callback fails on one stream, and another one is well."""
-    stream, other, subject = ground.stream(), ground.stream(), ground.subject
+@suite.check("SE-291", "host_callback")
+def a_failure_stays_with_its_stream(device: DeviceGround) -> None:
+    """A failure on one stream does not show on another.
+
+    Otherwise: Programs fail for what others did.
+    Remedy: Keep failures with the stream.
+    """
+    stream, other, subject = device.stream(), device.stream(), device.subject
     failure = (int(Code.ABORTED), "a callback of the kit that fails")
-    ground.call_back(stream, lambda: failure)
+    device.call_back(stream, lambda: failure)
     subject.block_host_until_done(stream)
-    data, memory = ground.bytes(509), ground.memory(509)
-    copied = subject.memcpy_htod(other, memory, ground.buffer(data), 509)
-    expect_ok(copied, "memcpy_htod on another stream")
-    expect_ok(subject.block_host_until_done(other), "block_host_until_done of another stream")
-    expect_ok(subject.get_stream_status(other), "get_stream_status of another stream")
-    expect_bytes(ground.content(memory), data, "the target of memcpy_htod on another stream")
+    data, memory = device.bytes(509), device.memory(509)
+    subject.memcpy_htod(other, memory, device.buffer(data), 509).must_be_ok()
+    subject.block_host_until_done(other).must_be_ok()
+    subject.get_stream_status(other).must_be_ok()
+    expect_bytes(device.content(memory), data, "the target of memcpy_htod on another stream")
 
 
-@CHECKS.check("SE-292", Level.ROBUST, passes=RAW)
-def copies_of_no_bytes_from_nowhere(ground: DeviceGround) -> None:
-    """Tried with NULL and 0 bytes."""
-    stream, memory, subject = ground.stream(), ground.memory(64), ground.subject
+@suite.check("SE-292", ways=RAW, severity=WARNING)
+def copies_of_no_bytes_from_nowhere(device: DeviceGround) -> None:
+    """Copies of no bytes take NULL on the host's side.
+
+    Otherwise: Empty arrays have no address: programs with them fail or crash.
+    Remedy: Return OK where the size is 0, before any pointer is looked at.
+    Source: host recommendation
+    """
+    stream, memory, subject = device.stream(), device.memory(64), device.subject
     nowhere = _Nowhere()
-    expect_ok(subject.memcpy_htod(stream, memory, nowhere, 0), "memcpy_htod of 0 bytes from NULL")
-    expect_ok(subject.memcpy_dtoh(stream, nowhere, memory, 0), "memcpy_dtoh of 0 bytes to NULL")
-    expect_ok(subject.sync_memcpy_htod(memory, nowhere, 0), "sync_memcpy_htod of 0 bytes from NULL")
-    expect_ok(subject.sync_memcpy_dtoh(nowhere, memory, 0), "sync_memcpy_dtoh of 0 bytes to NULL")
-    ground.done(stream)
+    subject.memcpy_htod(stream, memory, nowhere, 0).must_be_ok()
+    subject.memcpy_dtoh(stream, nowhere, memory, 0).must_be_ok()
+    subject.sync_memcpy_htod(memory, nowhere, 0).must_be_ok()
+    subject.sync_memcpy_dtoh(nowhere, memory, 0).must_be_ok()
+    device.done(stream)

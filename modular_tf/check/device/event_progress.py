@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from modular_tf.check.answers import expect_ok
 from modular_tf.check.device.ground import prepared
 from modular_tf.check.expectation import Blocked, Deviation
 from modular_tf.device.streams.event import EventStatus
@@ -33,9 +32,7 @@ def marked(ground: DeviceGround, stream: Stream) -> Event:
 
 def status_of(ground: DeviceGround, event: Event) -> int:
     """Return what get_event_status says."""
-    answer = ground.subject.get_event_status(event)
-    expect_ok(answer, "get_event_status")
-    return int(answer.value)
+    return int(ground.subject.get_event_status(event).must_be_ok())
 
 
 def is_passed(ground: DeviceGround, event: Event) -> bool:

@@ -5,24 +5,28 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from modular_tf.check.breach import raise_harm_at_loading
-from modular_tf.check.check import CheckList
+from modular_tf.check.check import ROBUST, Suite
 from modular_tf.check.expectation import Unsupported
-from modular_tf.check.level import Level
+from modular_tf.check.memory_watch import raise_harm_at_loading
 from modular_tf.check.native.checking_allocator import checking_allocator
 
 if TYPE_CHECKING:
     from modular_tf.check.device.ground import DeviceGround
 
-CHECKS = CheckList("device", "heap")
+suite = Suite("device", "heap", level=ROBUST)
 
 _ODD_SIZES = (1, 7, 9, 31, 33, 127, 129, 7777)
 """In bytes: where what is kept beside memory is often too short."""
 
 
-@CHECKS.check("SE-329", Level.ROBUST)
-def keeps_to_its_heap(ground: DeviceGround) -> None:
-    """Memory, streams, events and timers, made, used and destroyed.
+@suite.check("SE-329")
+def keeps_to_its_heap(device: DeviceGround) -> None:
+    """A plugin writes only into heap blocks of its own, and frees each once.
+
+    Otherwise: The damage shows up elsewhere: a crash, or wrong data, in whatever lies beside it.
+    Remedy: Run the plugin with AddressSanitizer, and look at the calls before the one that is
+    named.
+    Source: the C language
 
     What was done to the heap is looked at after each check.
     """
@@ -32,23 +36,23 @@ def keeps_to_its_heap(ground: DeviceGround) -> None:
     for size in _ODD_SIZES:
         for step in (_use_memory, _use_host_memory, _use_stream):
             with suppress(Unsupported):
-                step(ground, size)
+                step(device, size)
 
 
-def _use_memory(ground: DeviceGround, size: int) -> None:
-    memory = ground.filled(ground.bytes(size))
-    ground.content(memory)
-    ground.destroy(memory)
+def _use_memory(device: DeviceGround, size: int) -> None:
+    memory = device.filled(device.bytes(size))
+    device.content(memory)
+    device.destroy(memory)
 
 
-def _use_host_memory(ground: DeviceGround, size: int) -> None:
-    ground.destroy(ground.host_block(size))
+def _use_host_memory(device: DeviceGround, size: int) -> None:
+    device.destroy(device.host_block(size))
 
 
-def _use_stream(ground: DeviceGround, size: int) -> None:
-    stream, event, memory = ground.stream(), ground.event(), ground.memory(size)
-    ground.subject.record_event(stream, event)
-    ground.subject.memcpy_htod(stream, memory, ground.buffer(size), size)
-    ground.done(stream)
+def _use_stream(device: DeviceGround, size: int) -> None:
+    stream, event, memory = device.stream(), device.event(), device.memory(size)
+    device.subject.record_event(stream, event)
+    device.subject.memcpy_htod(stream, memory, device.buffer(size), size)
+    device.done(stream)
     for thing in (memory, event, stream):
-        ground.destroy(thing)
+        device.destroy(thing)

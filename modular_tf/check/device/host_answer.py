@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.check.breach import MEMORY_RULES, raise_harm_to_heap
-from modular_tf.check.call_journal import outcome_of
+from modular_tf.check.calls import outcome_of
 from modular_tf.check.device.subject import Answer
 from modular_tf.check.expectation import Unsupported
-from modular_tf.check.heap_watch import HeapWatch
+from modular_tf.check.memory_watch import MEMORY_RULES, HeapWatch, raise_harm_to_heap
 from modular_tf.errors import ModularTFError, UnimplementedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from modular_tf.check.call_journal import CallJournal
+    from modular_tf.check.calls import CallJournal
 
 
 class HostCaller:
@@ -40,9 +39,9 @@ class HostCaller:
         """
         self._journal.enter(call)
         try:
-            answer = Answer(0, value=work())
+            answer = Answer(0, value=work(), call=call)
         except ModularTFError as error:
-            answer = Answer(int(error.code), error.message)
+            answer = Answer(int(error.code), error.message, call=call)
         self._journal.leave(call, outcome_of(answer))
         raise_harm_to_heap(self._heap, call, MEMORY_RULES["device"])
         return answer

@@ -11,7 +11,7 @@ from modular_tf.check.device.subject import Answer, DeviceFacts, PlatformFacts
 from modular_tf.errors import error_from_code
 
 if TYPE_CHECKING:
-    from modular_tf.check.call_journal import CallJournal
+    from modular_tf.check.calls import CallJournal
     from modular_tf.check.device.subject import Work
     from modular_tf.device.device import Device
     from modular_tf.device.platform import DevicePlatform

@@ -2,75 +2,37 @@
 
 from __future__ import annotations
 
-import os
-import random
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from modular_tf.check.call_journal import CallJournal
 from modular_tf.check.device.entry_trial import EntryTrial
 from modular_tf.check.device.raw_platform import RawPlatform, read_tables
 from modular_tf.check.expectation import Blocked, Unsupported
+from modular_tf.check.session import LibrarySession, random_for
 from modular_tf.concurrency.computed_once import computed_once
 from modular_tf.errors import ModularTFError
-from modular_tf.loading.binding import map_file
 from modular_tf.loading.device_loader import ENTRY_POINT, RefusedDeviceTables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from random import Random
 
     from modular_tf.check.check import Check
-    from modular_tf.check.target import Target
     from modular_tf.loading.device_tables import DeviceTables
-    from modular_tf.native.library import Library
 
 
-class DeviceLibraryStage:
-    """A library, initialised once for all checks of one process; see `Stage`.
-
-    Attributes:
-        target: What is checked.
-        journal: The calls.
-    """
-
-    def __init__(self, target: Target) -> None:
-        self.target = target
-        self.journal = CallJournal()
-
-    @property
-    def calls(self) -> list[str]:
-        """The calls of the current check."""
-        return self.journal.calls
-
-    def lacks(self, needs: tuple[str, ...]) -> str | None:
-        """Return None: checks of a library find out by themselves."""
-        del needs
-        return None
+class DeviceLibraryStage(LibrarySession):
+    """A library, initialised once for all checks of one process."""
 
     @contextmanager
-    def ground(self, check: Check) -> Iterator[DeviceLibraryGround]:
+    def workspace(self, check: Check) -> Iterator[DeviceLibraryGround]:
         """Return what the check's function is given."""
-        numbers = random.Random(f"{self.target.seed}:{check.id}")  # noqa: S311  (repeatable)
-        yield DeviceLibraryGround(self, numbers)
-
-    def close(self) -> None:
-        """Do nothing: TensorFlow takes nothing down either, and a check does so where it must."""
-
-    @computed_once
-    def library(self) -> Library:
-        """The mapped library.
-
-        Raises:
-            PluginError: It cannot be mapped.
-        """
-        call = f"dlopen({os.path.basename(self.target.path)})"
-        self.journal.enter(call)
-        return map_file(self.target.path, self.target.companions, self.target.absent)
+        yield DeviceLibraryGround(self, random_for(self.target, check.id))
 
     @computed_once
     def verdict(self) -> DeviceTables | RefusedDeviceTables:
         """What the loader makes of the plugin; this initialises it."""
-        return read_tables(self.library, self.journal)
+        return read_tables(self.map(), self.journal)
 
     @computed_once
     def platform(self) -> RawPlatform:
@@ -87,7 +49,7 @@ class DeviceLibraryStage:
 
     def init(self) -> EntryTrial:
         """Call SE_InitPlugin as TensorFlow does."""
-        entry = self.library.symbol(ENTRY_POINT)
+        entry = self.map().symbol(ENTRY_POINT)
         if entry is None:
             raise Blocked(f"{ENTRY_POINT} is not exported")
         return EntryTrial(entry, self.journal)
@@ -101,7 +63,7 @@ class DeviceLibraryGround:
         random: Seeded by the run's seed and the check's id.
     """
 
-    def __init__(self, stage: DeviceLibraryStage, random: random.Random) -> None:
+    def __init__(self, stage: DeviceLibraryStage, random: Random) -> None:
         self.target = stage.target
         self.random = random
         self._stage = stage

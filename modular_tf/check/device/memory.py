@@ -5,22 +5,20 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from modular_tf.check.answers import expect_ok
-from modular_tf.check.check import RAW, CheckList
+from modular_tf.check.check import RAW, ROBUST, WARNING, Suite
 from modular_tf.check.device.address_ranges import expect_apart
 from modular_tf.check.device.expected_bytes import expect_bytes
 from modular_tf.check.device.leaks import expect_memory_returned
 from modular_tf.check.device.raw_memory import RawMemory
 from modular_tf.check.device.raw_subject import raw_subject
 from modular_tf.check.expectation import Unsupported, advise, expect, expect_equal
-from modular_tf.check.level import Level
 from modular_tf.check.repetition import expect_no_leak
 
 if TYPE_CHECKING:
     from modular_tf.check.device.ground import DeviceGround
     from modular_tf.check.device.subject import Memory
 
-CHECKS = CheckList("device", "memory")
+suite = Suite("device", "memory", source="device.h")
 
 _MIB = 1 << 20
 _SIZES = (1, 255, 256, 4096, _MIB, 64 * _MIB)
@@ -37,58 +35,76 @@ _RANDOM_SIZES = (6000, 9000)
 _STEPS = 400
 
 
-def _room(ground: DeviceGround) -> int:
+def _room(device: DeviceGround) -> int:
     """Return how many bytes a device of this size has for sure, if no other process fills it."""
-    usage = ground.subject.device_memory_usage()
+    usage = device.subject.device_memory_usage()
     return usage.value[1] // 8 if usage.ok else _LEAK_SIZE
 
 
-@CHECKS.check("SE-131", Level.WORKS)
-def every_size(ground: DeviceGround) -> None:
-    """The last bytes of each are written and read, of those that the device has room for."""
-    room = _room(ground)
+@suite.check("SE-131")
+def every_size(device: DeviceGround) -> None:
+    """allocate gives memory of any size that is there, from one byte to 64 MiB.
+
+    Otherwise: Tensors of that size cannot be made: "Dst tensor is not initialized".
+    Remedy: Round sizes up, not down; fail only where the device has no memory left.
+    Source: TensorFlow 2.21, observed
+    """
+    room = _room(device)
     for size in (size for size in _SIZES if size <= room):
-        memory = expect_ok(ground.subject.allocate(size), f"allocate({size})")
-        ground.adopt("device", memory)
+        memory = device.subject.allocate(size).must_be_ok()
+        device.adopt("device", memory)
         mark = _MARK[-size:]
         end = memory.part(size - len(mark), len(mark))
-        source = ground.buffer(mark)
-        expect_ok(ground.subject.sync_memcpy_htod(end, source, len(mark)), "sync_memcpy_htod")
-        expect_bytes(ground.content(end), mark, f"the end of a memory of {size} bytes")
-        ground.destroy(memory)
+        source = device.buffer(mark)
+        device.subject.sync_memcpy_htod(end, source, len(mark)).must_be_ok()
+        expect_bytes(device.content(end), mark, f"the end of a memory of {size} bytes")
+        device.destroy(memory)
 
 
-@CHECKS.check("SE-132", Level.WORKS)
-def no_bytes(ground: DeviceGround) -> None:
-    """Twice, so that one can be given back while the other is there."""
-    answers = [ground.subject.allocate(0) for _ in range(2)]
+@suite.check("SE-132")
+def no_bytes(device: DeviceGround) -> None:
+    """allocate of 0 bytes gives NULL, or an address that can be given back.
+
+    Otherwise: Empty tensors crash the process.
+    Remedy: Treat 0 bytes as 1, or leave opaque NULL.
+    """
+    answers = [device.subject.allocate(0) for _ in range(2)]
     for answer in answers:
         if answer.value is not None:
-            ground.subject.deallocate(answer.value)
-    ground.content(ground.filled(_MARK))
+            device.subject.deallocate(answer.value)
+    device.content(device.filled(_MARK))
 
 
-@CHECKS.check("SE-130", Level.WORKS, passes=RAW)
-def outputs_are_kept_to(ground: DeviceGround) -> None:
-    """Each output lies between guards, which the caller looks at."""
-    subject = raw_subject(ground)
-    ground.memory()
+@suite.check("SE-130", ways=RAW)
+def outputs_are_kept_to(device: DeviceGround) -> None:
+    """A function writes no further than its output goes.
+
+    Otherwise: The host's memory behind a struct or a handle is overwritten.
+    Remedy: Assign the fields of the header's structs; write one pointer for a handle.
+    """
+    subject = raw_subject(device)
+    device.memory()
     subject.device_memory_usage()
     subject.get_allocator_stats()
-    for make in (ground.stream, ground.event, ground.timer):
+    for make in (device.stream, device.event, device.timer):
         try:
             make()
         except Unsupported:
             continue
 
 
-@CHECKS.check("SE-133", Level.WORKS, passes=RAW)
-def size_is_written(ground: DeviceGround) -> None:
-    """Of a size that is no multiple of anything."""
+@suite.check("SE-133", ways=RAW)
+def size_is_written(device: DeviceGround) -> None:
+    """allocate writes the size, no less than asked, and leaves struct_size set.
+
+    Otherwise: TensorFlow logs an error for a struct_size of 0, and takes the size for the memory's.
+    Remedy: Set struct_size, opaque and size in SP_DeviceMemoryBase.
+    Source: TensorFlow 2.21, observed
+    """
     size = 5003
-    answer, base = raw_subject(ground).memory.allocate(size)
-    memory = expect_ok(answer, f"allocate({size})")
-    ground.adopt("device", memory)
+    answer, base = raw_subject(device).memory.allocate(size)
+    memory = answer.must_be_ok()
+    device.adopt("device", memory)
     expect(base.word(0), "allocate left SP_DeviceMemoryBase.struct_size 0", expected="40")
     expect(
         (memory.given_size or 0) >= size,
@@ -104,127 +120,170 @@ def size_is_written(ground: DeviceGround) -> None:
     )
 
 
-@CHECKS.check("SE-134", Level.WORKS)
-def addresses_are_aligned(ground: DeviceGround) -> None:
-    """Of small and large memories, several at a time."""
-    is_told = any(ground.subject.has(slot) for slot in _TOLD_AN_ALIGNMENT)
+@suite.check("SE-134", severity=WARNING)
+def addresses_are_aligned(device: DeviceGround) -> None:
+    """Addresses of device memory are multiples of 256.
+
+    Otherwise: Newer hosts refuse them; 2.21 takes multiples of 64, and arenas lose the rest.
+    Remedy: Round addresses up to 256 bytes.
+    Source: sources of TensorFlow after 2.21
+    """
+    is_told = any(device.subject.has(slot) for slot in _TOLD_AN_ALIGNMENT)
     for size in (1, 100, 4096, _MIB) * 4:
-        address = ground.memory(size).address
+        address = device.memory(size).address
         expect_equal(address % _LEAST_ALIGNMENT, 0, f"{address:#x} modulo {_LEAST_ALIGNMENT}")
         if not is_told:
             expect_equal(address % _ALIGNMENT, 0, f"{address:#x} modulo {_ALIGNMENT}")
 
 
-@CHECKS.check("SE-135", Level.WORKS)
-def memories_are_apart(ground: DeviceGround) -> None:
-    """Tried with many sizes."""
-    memories = [ground.memory(ground.random.randrange(1, _MOST_SIZE)) for _ in range(_BLOCKS)]
+@suite.check("SE-135")
+def memories_are_apart(device: DeviceGround) -> None:
+    """Memories that exist at the same time do not overlap.
+
+    Otherwise: Tensors overwrite each other, without an error.
+    Remedy: Keep a lock and a map from address to size; check it with a random test.
+    """
+    memories = [device.memory(device.random.randrange(1, _MOST_SIZE)) for _ in range(_BLOCKS)]
     expect_apart([(one.address, one.size) for one in memories], "device memories")
 
 
-@CHECKS.check("SE-136", Level.WORKS)
-def content_is_kept(ground: DeviceGround) -> None:
-    """Every third is given back, and others come in its place."""
-    contents = [ground.bytes(_KEPT_SIZE) for _ in range(_BLOCKS)]
-    memories = [ground.filled(content) for content in contents]
+@suite.check("SE-136")
+def content_is_kept(device: DeviceGround) -> None:
+    """Memory keeps its content while other memory comes and goes.
+
+    Otherwise: Tensors overwrite each other, without an error.
+    Remedy: Keep a lock and a map from address to size; check it with a random test.
+    """
+    contents = [device.bytes(_KEPT_SIZE) for _ in range(_BLOCKS)]
+    memories = [device.filled(content) for content in contents]
     for memory in memories[::3]:
-        ground.destroy(memory)
+        device.destroy(memory)
     for _ in memories[::3]:
-        ground.filled(bytes(_KEPT_SIZE))
+        device.filled(bytes(_KEPT_SIZE))
     for index, memory in enumerate(memories):
         if index % 3:
             expect_bytes(
-                ground.content(memory), contents[index], "a memory, others having come and gone,"
+                device.content(memory), contents[index], "a memory, others having come and gone,"
             )
 
 
-@CHECKS.check("SE-137", Level.ROBUST)
-def memory_comes_back(ground: DeviceGround) -> None:
-    """More in all than there is at once, on most devices."""
-    size = max(1, min(_LEAK_SIZE, _room(ground)))
-    ground.destroy(ground.memory(size))
+@suite.check("SE-137", level=ROBUST)
+def memory_comes_back(device: DeviceGround) -> None:
+    """Memory that was given back can be had again, as often as one likes.
+
+    Otherwise: Long runs end with "out of memory".
+    Remedy: Release the memory behind the address; TensorFlow passes nothing but that.
+    Source: TensorFlow 2.21, observed
+
+    More in all than there is at once, on most devices.
+    """
+    size = max(1, min(_LEAK_SIZE, _room(device)))
+    device.destroy(device.memory(size))
 
     def once() -> None:
-        answer = ground.subject.allocate(size)
-        ground.subject.deallocate(expect_ok(answer, f"allocate({size}), given back each time,"))
+        answer = device.subject.allocate(size)
+        device.subject.deallocate(answer.must_be_ok())
 
     def free() -> int:
-        usage = ground.subject.device_memory_usage()
+        usage = device.subject.device_memory_usage()
         return int(usage.value[0]) if usage.ok else 0
 
     expect_memory_returned(once, size, _LEAK_ROUNDS, "allocate and deallocate", free=free)
 
 
-@CHECKS.check("SE-138", Level.WORKS, passes=RAW)
-def null_can_be_given_back(ground: DeviceGround) -> None:
-    """Tried once; the device must work afterwards."""
-    raw_subject(ground).memory.deallocate(0)
-    ground.content(ground.filled(_MARK))
+@suite.check("SE-138", ways=RAW)
+def null_can_be_given_back(device: DeviceGround) -> None:
+    """deallocate takes a NULL opaque and does nothing.
+
+    Otherwise: A failed allocation is still deallocated, and the process crashes.
+    Remedy: Return at once where opaque is NULL.
+    """
+    raw_subject(device).memory.deallocate(0)
+    device.content(device.filled(_MARK))
 
 
-@CHECKS.check("SE-139", Level.WORKS, passes=RAW)
-def payload_may_be_zero(ground: DeviceGround) -> None:
-    """Tried in each direction."""
-    subject, data = ground.subject, ground.bytes(_PAYLOAD_SIZE)
-    bare = RawMemory(ground.memory(_PAYLOAD_SIZE).address, _PAYLOAD_SIZE, None, 0)
-    other = RawMemory(ground.memory(_PAYLOAD_SIZE).address, _PAYLOAD_SIZE, None, 0)
-    source, back = ground.buffer(data), ground.buffer(_PAYLOAD_SIZE)
-    for what, answer in (
-        ("sync_memcpy_htod", subject.sync_memcpy_htod(bare, source, _PAYLOAD_SIZE)),
-        ("sync_memcpy_dtod", subject.sync_memcpy_dtod(other, bare, _PAYLOAD_SIZE)),
-        ("sync_memcpy_dtoh", subject.sync_memcpy_dtoh(back, other, _PAYLOAD_SIZE)),
-    ):
-        expect_ok(answer, f"{what} with payload 0")
+@suite.check("SE-139", ways=RAW)
+def payload_may_be_zero(device: DeviceGround) -> None:
+    """Copies go by the address alone: the payload may be 0.
+
+    Otherwise: TensorFlow makes structs of its own with payload 0: each copy of a tensor fails.
+    Remedy: Find what belongs to a memory by its address.
+    Source: TensorFlow 2.21, observed
+    """
+    subject, data = device.subject, device.bytes(_PAYLOAD_SIZE)
+    bare = RawMemory(device.memory(_PAYLOAD_SIZE).address, _PAYLOAD_SIZE, None, 0)
+    other = RawMemory(device.memory(_PAYLOAD_SIZE).address, _PAYLOAD_SIZE, None, 0)
+    source, back = device.buffer(data), device.buffer(_PAYLOAD_SIZE)
+    subject.sync_memcpy_htod(bare, source, _PAYLOAD_SIZE).must_be_ok()
+    subject.sync_memcpy_dtod(other, bare, _PAYLOAD_SIZE).must_be_ok()
+    subject.sync_memcpy_dtoh(back, other, _PAYLOAD_SIZE).must_be_ok()
     expect_bytes(back.content(), data, "what was copied with payload 0")
 
 
-@CHECKS.check("SE-140", Level.ROBUST)
-def threads_give_back(ground: DeviceGround) -> None:
-    """What one thread has allocated; and there is as much as before."""
+@suite.check("SE-140", level=ROBUST)
+def threads_give_back(device: DeviceGround) -> None:
+    """Memory can be given back by another thread than the one that allocated it.
+
+    Otherwise: TensorFlow frees tensors where their last user is: memory leaks, or the process
+    crashes.
+    Remedy: Keep no lists of memory per thread.
+    """
     with ThreadPoolExecutor(1) as other:
         for _ in range(8):
-            theirs: Memory = other.submit(ground.filled, bytes(_THREAD_SIZE)).result()
-            ground.destroy(theirs)
-            ours = ground.filled(bytes(_THREAD_SIZE))
-            other.submit(ground.destroy, ours).result()
-    ground.content(ground.filled(_MARK))
+            theirs: Memory = other.submit(device.filled, bytes(_THREAD_SIZE)).result()
+            device.destroy(theirs)
+            ours = device.filled(bytes(_THREAD_SIZE))
+            other.submit(device.destroy, ours).result()
+    device.content(device.filled(_MARK))
 
 
-@CHECKS.check("SE-141", Level.WORKS)
-def order_is_free(ground: DeviceGround) -> None:
-    """First the first, then the last, then any."""
-    live = {ground.filled(data): data for data in (ground.bytes(_ORDER_SIZE) for _ in range(12))}
+@suite.check("SE-141")
+def order_is_free(device: DeviceGround) -> None:
+    """Memory can be given back in any order.
+
+    Otherwise: Tensors overwrite each other, without an error.
+    Remedy: Do not take memory for a stack.
+    """
+    live = {device.filled(data): data for data in (device.bytes(_ORDER_SIZE) for _ in range(12))}
     while live:
         memories = list(live)
-        at = {12: 0, 11: -1}.get(len(live), ground.random.randrange(len(live)))
-        ground.destroy(memories[at])
+        at = {12: 0, 11: -1}.get(len(live), device.random.randrange(len(live)))
+        device.destroy(memories[at])
         del live[memories[at]]
         for memory, data in live.items():
-            expect_bytes(ground.content(memory), data, "a memory, another one being given back,")
+            expect_bytes(device.content(memory), data, "a memory, another one being given back,")
 
 
-@CHECKS.check("SE-142", Level.ROBUST)
-def random_sequence(ground: DeviceGround) -> None:
-    """What is given back is looked at first."""
+@suite.check("SE-142", level=ROBUST)
+def random_sequence(device: DeviceGround) -> None:
+    """After hundreds of random allocations and deallocations all content is right.
+
+    Otherwise: Tensors overwrite each other, without an error.
+    Remedy: Keep a lock and a map from address to size; check it with a random test.
+    """
     live: list[tuple[Memory, bytes]] = []
     for _ in range(_STEPS):
-        if not live or ground.random.random() < 0.55:  # noqa: PLR2004  (a little growth)
-            data = ground.bytes(ground.random.randrange(*_RANDOM_SIZES))
-            live.append((ground.filled(data), data))
+        if not live or device.random.random() < 0.55:  # noqa: PLR2004  (a little growth)
+            data = device.bytes(device.random.randrange(*_RANDOM_SIZES))
+            live.append((device.filled(data), data))
             continue
-        memory, data = live.pop(ground.random.randrange(len(live)))
-        expect_bytes(ground.content(memory), data, "a memory in a random sequence")
-        ground.destroy(memory)
+        memory, data = live.pop(device.random.randrange(len(live)))
+        expect_bytes(device.content(memory), data, "a memory in a random sequence")
+        device.destroy(memory)
     for memory, data in live:
-        expect_bytes(ground.content(memory), data, "a memory after a random sequence")
+        expect_bytes(device.content(memory), data, "a memory after a random sequence")
 
 
-@CHECKS.check("SE-143", Level.ROBUST)
-def nothing_piles_up(ground: DeviceGround) -> None:
-    """Tried with small and large blocks."""
+@suite.check("SE-143", level=ROBUST)
+def nothing_piles_up(device: DeviceGround) -> None:
+    """Allocating and giving back leaves no descriptors and mappings behind.
+
+    Otherwise: A long run ends when the system has no more of them.
+    Remedy: Unmap and close what a memory needed when it is given back.
+    """
 
     def once() -> None:
         for size in (777, 5 * _MIB):
-            ground.destroy(ground.memory(size))
+            device.destroy(device.memory(size))
 
     expect_no_leak(once, 400, "allocate and deallocate")

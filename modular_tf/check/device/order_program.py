@@ -15,7 +15,6 @@ from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING
 
-from modular_tf.check.answers import expect_ok
 from modular_tf.check.concurrency import run_at_once
 
 if TYPE_CHECKING:
@@ -85,8 +84,8 @@ class OrderProgram:
     def _call(self, _: random.Random, stream: Stream, before: set[int]) -> None:
         number = next(self._numbers)
         self.trace.demanded[number] = frozenset(before)
-        answer = self._ground.subject.host_callback(stream, lambda: self._called(number))
-        expect_ok(answer, "host_callback")
+        called = self._ground.subject.host_callback(stream, lambda: self._called(number))
+        called.must_be_ok()
         before.add(number)
 
     def _called(self, number: int) -> None:
@@ -95,12 +94,12 @@ class OrderProgram:
 
     def _record(self, _: random.Random, stream: Stream, before: set[int]) -> None:
         event = self._ground.event()
-        expect_ok(self._ground.subject.record_event(stream, event), "record_event")
+        self._ground.subject.record_event(stream, event).must_be_ok()
         self._recorded.append((event, frozenset(before)))
 
     def _wait(self, choose: random.Random, stream: Stream, before: set[int]) -> None:
         if not self._recorded:
             return
         event, known = choose.choice(self._recorded[-STREAMS:])
-        expect_ok(self._ground.subject.wait_for_event(stream, event), "wait_for_event")
+        self._ground.subject.wait_for_event(stream, event).must_be_ok()
         before |= known

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from modular_tf.check.breach import MEMORY_RULES, raise_harm_to_heap
+from modular_tf.check.calls import SlotCaller
 from modular_tf.check.expectation import Deviation
+from modular_tf.check.memory_watch import MEMORY_RULES, raise_harm_to_heap
 from modular_tf.check.native.raw_device import EXECUTOR, RawDeviceSlots
-from modular_tf.check.slot_caller import SlotCaller
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from modular_tf.check.call_journal import CallJournal
+    from modular_tf.check.calls import CallJournal
     from modular_tf.check.native.guarded_memory import GuardedMemory
 
 OVERRUN = "SE-130"

@@ -98,7 +98,7 @@ class RawAllocation:
             self._call("allocate", shown, n_bytes, 0, base.pointer, lent=(base,))
         opaque, size, payload = (base.word(index) for index in (2, 3, 4))
         if not opaque:
-            return _none_left(f"{n_bytes} bytes: opaque is NULL"), base
+            return _none_left("allocate", f"{n_bytes} bytes: opaque is NULL"), base
         return Answer(0, value=RawMemory(opaque, n_bytes, size, payload)), base
 
     def deallocate(self, address: int) -> None:
@@ -113,7 +113,7 @@ class RawAllocation:
         """Allocate "host" or "unified" memory; the value is a `RawBlock`."""
         found = as_address(self._call(f"{kind}_memory_allocate", str(n_bytes), n_bytes))
         if not found:
-            return _none_left(f"{n_bytes} bytes: NULL")
+            return _none_left(f"{kind}_memory_allocate", f"{n_bytes} bytes: NULL")
         memory = RawMemory(found, n_bytes) if kind == "unified" else None
         return Answer(0, value=RawBlock(found, n_bytes, memory))
 
@@ -142,5 +142,5 @@ class RawAllocation:
         return self._caller.ask_plainly(name, shown, *arguments, table=self.table, lent=lent)
 
 
-def _none_left(message: str) -> Answer:
-    return Answer(int(Code.RESOURCE_EXHAUSTED), message)
+def _none_left(slot: str, message: str) -> Answer:
+    return Answer(int(Code.RESOURCE_EXHAUSTED), message, call=slot)

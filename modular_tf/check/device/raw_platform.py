@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from modular_tf.check.device.raw_call import RawDeviceCaller
@@ -14,7 +15,7 @@ from modular_tf.loading.plugin_allocator import create_allocator
 from modular_tf.native.device_calls import announce_calls
 
 if TYPE_CHECKING:
-    from modular_tf.check.call_journal import CallJournal
+    from modular_tf.check.calls import CallJournal
     from modular_tf.loading.device_loader import ExportingLibrary
     from modular_tf.loading.device_tables import DeviceTable, DeviceTables
 
@@ -64,7 +65,7 @@ class RawPlatform:
         count = int_out(preset)
         platform = as_pointer(self.tables.platform.address)
         answer = self.caller.ask("get_device_count", "platform", platform, count, table=PLATFORM)
-        return Answer(answer.code, answer.message, int(count[0]), touched=answer.touched)
+        return replace(answer, value=int(count[0]))
 
     def create_device(self, ordinal: int) -> Answer:
         """Create a device; the value is a `PluginDevice`, which the caller destroys."""
@@ -74,7 +75,7 @@ class RawPlatform:
             device.create()
         except ModularTFError as error:
             self.caller.journal.leave(call, error.code.name)
-            return Answer(int(error.code), error.message)
+            return Answer(int(error.code), error.message, call=call)
         self.caller.journal.leave(call, "OK")
         self.devices_created += 1
         return Answer(0, value=device)

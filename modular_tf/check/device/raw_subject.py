@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.abi.layouts import layout
@@ -49,7 +50,7 @@ class RawDeviceSubject(RawCopies):
 
     def poisoned(self) -> AbstractContextManager[None]:
         """Preset statuses to UNKNOWN within a block."""
-        return self.caller.poison()
+        return self.caller.poisoned()
 
     def has(self, slot: str) -> bool:
         """Return whether the plugin has a slot."""
@@ -179,7 +180,7 @@ class RawDeviceSubject(RawCopies):
         )
         code = Code.OK if found else Code.INTERNAL
         text = "" if found else "host_callback returned 0: the callback was not enqueued"
-        return Answer(int(code), text, returned=int(found))
+        return Answer(int(code), text, returned=int(found), call=f"host_callback({stream})")
 
     # -- events -----------------------------------------------------------------------------------
 
@@ -242,7 +243,7 @@ class RawDeviceSubject(RawCopies):
         out = handle_out()
         answer = self._ask(f"create_{kind}", "device", out.pointer, lent=(out,))
         handle = RawHandle.of(kind, out) if answer.ok else None
-        return Answer(answer.code, answer.message, handle, touched=answer.touched)
+        return replace(answer, value=handle)
 
     def _destroy(self, handle: RawHandle) -> None:
         self.caller.ask_plainly(f"destroy_{handle.kind}", str(handle), self.device, handle.pointer)
@@ -252,7 +253,7 @@ def _known(known: int, slot: str, value: object) -> Answer:
     if known:
         return Answer(0, value=value, returned=known)
     text = f"{slot}: the plugin does not know"
-    return Answer(int(Code.UNAVAILABLE), text, returned=known)
+    return Answer(int(Code.UNAVAILABLE), text, returned=known, call=f"{slot}()")
 
 
 def _stats_of(raw: bytes) -> AllocatorStats:

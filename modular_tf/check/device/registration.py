@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from modular_tf.abi.layouts import Dialect
-from modular_tf.check.check import LIBRARY, CheckList
+from modular_tf.check.check import LIBRARY, LOADS, REGISTERS, Suite
 from modular_tf.check.expectation import Blocked, Deviation, Unsupported
-from modular_tf.check.level import Level
 from modular_tf.loading.device_loader import RefusedDeviceTables
 
 if TYPE_CHECKING:
     from modular_tf.check.device.library_stage import DeviceLibraryGround
     from modular_tf.loading.device_tables import DeviceTables
 
-CHECKS = CheckList("device", "registration")
+suite = Suite("device", "registration", ways=LIBRARY)
 
 # In which order the loader looks: an error that stops it leaves what follows unjudged.
 _STEPS = (
@@ -36,12 +34,13 @@ _OF_RFC = {
     **dict.fromkeys(("SE-034", "SE-035"), "the layout has no allocators of its own"),
     "SE-036": "the layout is not the RFC's",
 }
-_LOADS = frozenset({"SE-001", "SE-002"})
 
 
-def _judged(rule_id: str, ground: DeviceLibraryGround) -> None:
+@suite.judge(*sorted(_STEP.keys() - {"SE-001", "SE-002"}), level=REGISTERS)
+@suite.judge("SE-001", "SE-002", level=LOADS)
+def _judged(rule_id: str, plugin: DeviceLibraryGround) -> None:
     """Take the loader's word for whether a rule is kept."""
-    verdict = ground.verdict
+    verdict = plugin.verdict
     violations = (
         verdict.violations if isinstance(verdict, RefusedDeviceTables) else verdict.warnings
     )
@@ -64,8 +63,3 @@ def _require_judged(rule_id: str, refused: RefusedDeviceTables) -> None:
 def _require_relevant(rule_id: str, tables: DeviceTables) -> None:
     if rule_id in _OF_RFC and tables.dialect is not Dialect.DEVICE_RFC:
         raise Unsupported(_OF_RFC[rule_id])
-
-
-for _rule_id in sorted(_STEP):
-    _level = Level.LOADS if _rule_id in _LOADS else Level.REGISTERS
-    CHECKS.check(_rule_id, _level, passes=LIBRARY)(partial(_judged, _rule_id))

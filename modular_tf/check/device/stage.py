@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import random
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from modular_tf.check.call_journal import CallJournal
 from modular_tf.check.device.ground import DeviceGround
 from modular_tf.check.expectation import Blocked, Unsupported
 from modular_tf.check.outcome import Pass
-from modular_tf.check.temporary_state import temporary_state
+from modular_tf.check.session import Session, mapped_library, opened_service, random_for
 from modular_tf.errors import ModularTFError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from modular_tf.check.calls import CallJournal
     from modular_tf.check.check import Check
     from modular_tf.check.device.subject import DeviceSubject
     from modular_tf.check.target import Target
@@ -23,13 +22,10 @@ if TYPE_CHECKING:
     from modular_tf.device.platform import DevicePlatform
 
 
-class DeviceStage:
-    """One device of one plugin; see `modular_tf.check.target.Stage`.
+class DeviceStage(Session):
+    """One device of one plugin.
 
-    A plugin without devices has a stage too: there, each check is skipped, and says why.
-
-    Attributes:
-        journal: The calls.
+    A plugin without devices has a session too: there, each check is skipped, and says why.
     """
 
     def __init__(self, target: Target) -> None:
@@ -38,8 +34,7 @@ class DeviceStage:
         Raises:
             Blocked: It cannot be loaded, or the device cannot be created.
         """
-        self.journal = CallJournal()
-        self._target = target
+        super().__init__(target)
         self._opened: tuple[DeviceSubject, Callable[[], object]] | None = None
         self._why_none = ""
         open_device = _raw_device if target.reached is Pass.RAW else _hosted_device
@@ -47,11 +42,6 @@ class DeviceStage:
             self._opened = open_device(target, self.journal)
         except Unsupported as unsupported:
             self._why_none = str(unsupported)
-
-    @property
-    def calls(self) -> list[str]:
-        """The calls of the current check."""
-        return self.journal.calls
 
     @property
     def subject(self) -> DeviceSubject:
@@ -68,15 +58,14 @@ class DeviceStage:
         """Return the first of these slots that is not there."""
         if self._opened is None:
             return None  # the ground says what there is not
-        is_raw = self._target.reached is Pass.RAW
+        is_raw = self.target.reached is Pass.RAW
         there = self.subject.has if is_raw else self.subject.offers
         return next((slot for slot in needs if not there(slot)), None)
 
     @contextmanager
-    def ground(self, check: Check) -> Iterator[DeviceGround]:
+    def workspace(self, check: Check) -> Iterator[DeviceGround]:
         """Give a ground, and destroy what the check has left on it."""
-        numbers = random.Random(f"{self._target.seed}:{check.id}")  # noqa: S311  (repeatable)
-        ground = DeviceGround(self.subject, self._target, numbers)
+        ground = DeviceGround(self.subject, self.target, random_for(self.target, check.id))
         try:
             yield ground
         except BaseException:
@@ -102,11 +91,9 @@ def _raw_device(target: Target, journal: CallJournal) -> tuple[DeviceSubject, Ca
         accepted_tables,
     )
     from modular_tf.check.device.raw_subject import created_device  # noqa: PLC0415  (likewise)
-    from modular_tf.loading.binding import map_file  # noqa: PLC0415  (likewise)
 
     try:
-        library = map_file(target.path, target.companions, target.absent)
-        platform = RawPlatform(accepted_tables(library, journal), journal)
+        platform = RawPlatform(accepted_tables(mapped_library(target), journal), journal)
     except ModularTFError as error:
         raise Blocked(error.message) from None
     count = platform.device_count()
@@ -126,17 +113,8 @@ def _hosted_device(
     target: Target, journal: CallJournal
 ) -> tuple[DeviceSubject, Callable[[], object]]:
     from modular_tf.check.device.host_subject import HostDeviceSubject  # noqa: PLC0415  (likewise)
-    from modular_tf.discovery.trust.policy import TrustPolicy  # noqa: PLC0415  (likewise)
-    from modular_tf.service.configuration import Config  # noqa: PLC0415  (likewise)
-    from modular_tf.service.service import PluginService  # noqa: PLC0415  (likewise)
 
-    # Who has a plugin checked trusts it: it ran already when the checks were planned.
-    trust = TrustPolicy(allow_writable=("*",))
-    # The next process of a random sequence must not find the plugin in quarantine for the last one.
-    config = Config(first_contact="never", load="eager", trust=trust, tell_ended_calls=False)
-    with temporary_state(target.scratch):
-        service = PluginService(config=config, bundled=False)
-        service.load(target.path)
+    service = opened_service(target)
     entry = service.entry(target.path)
     platform = entry.platform
     if platform is None:

@@ -6,18 +6,16 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from modular_tf.check.answers import expect_ok
-from modular_tf.check.check import CheckList
+from modular_tf.check.check import ROBUST, WORKS, Suite
 from modular_tf.check.device.enqueued_work import enqueue_work
 from modular_tf.check.device.held_stream import held
 from modular_tf.check.expectation import Blocked, Unsupported, expect
-from modular_tf.check.level import Level
 
 if TYPE_CHECKING:
     from modular_tf.check.device.ground import DeviceGround
     from modular_tf.check.device.subject import Stream, Timer
 
-CHECKS = CheckList("device", "timers")
+suite = Suite("device", "timers", level=ROBUST, source="device.h")
 
 _NEEDS = ("create_timer", "destroy_timer", "start_timer", "stop_timer", "nanoseconds")
 _WITH_CALLBACKS = (*_NEEDS, "host_callback")
@@ -26,26 +24,26 @@ _CLOCKS_APART = 0.1
 """By how much two clocks may differ over such a time."""
 
 
-def _start(ground: DeviceGround, stream: Stream, n_bytes: int) -> Timer:
+def _start(device: DeviceGround, stream: Stream, n_bytes: int) -> Timer:
     """Start a new timer behind a little work."""
-    timer = ground.timer()
-    enqueue_work(ground, stream, n_bytes)
-    expect_ok(ground.subject.start_timer(stream, timer), "start_timer")
+    timer = device.timer()
+    enqueue_work(device, stream, n_bytes)
+    device.subject.start_timer(stream, timer).must_be_ok()
     return timer
 
 
-def _stop(ground: DeviceGround, stream: Stream, timer: Timer) -> None:
-    expect_ok(ground.subject.stop_timer(stream, timer), "stop_timer")
+def _stop(device: DeviceGround, stream: Stream, timer: Timer) -> None:
+    device.subject.stop_timer(stream, timer).must_be_ok()
 
 
-def _read(ground: DeviceGround, stream: Stream, timer: Timer) -> int:
-    ground.done(stream)
-    answer = ground.subject.nanoseconds(timer)
-    expect_ok(answer, "nanoseconds")
+def _read(device: DeviceGround, stream: Stream, timer: Timer) -> int:
+    device.done(stream)
+    answer = device.subject.nanoseconds(timer)
+    answer.must_be_ok()
     return int(answer.value)
 
 
-def _keep_busy(ground: DeviceGround, stream: Stream, milliseconds: int) -> threading.Event:
+def _keep_busy(device: DeviceGround, stream: Stream, milliseconds: int) -> threading.Event:
     """Keep a stream busy for so long or longer, and return what is set then."""
     over = threading.Event()
 
@@ -53,14 +51,14 @@ def _keep_busy(ground: DeviceGround, stream: Stream, milliseconds: int) -> threa
         time.sleep(milliseconds / 1000)
         over.set()
 
-    ground.call_back(stream, work)
+    device.call_back(stream, work)
     return over
 
 
-def _pass_time(ground: DeviceGround, stream: Stream, milliseconds: int) -> None:
+def _pass_time(device: DeviceGround, stream: Stream, milliseconds: int) -> None:
     """Let so long or longer pass for a stream, which is idle where its callbacks do not work."""
     try:
-        _keep_busy(ground, stream, milliseconds)
+        _keep_busy(device, stream, milliseconds)
     except (Blocked, Unsupported):
         time.sleep(milliseconds / 1000)
 
@@ -75,24 +73,32 @@ def _expect_at_most(found: int, elapsed: int) -> None:
     )
 
 
-@CHECKS.check("SE-273", Level.WORKS, needs=_NEEDS)
-def a_timer_shows_no_more_than_has_passed(ground: DeviceGround) -> None:
-    """Round no work: it may be next to nothing, and no negative number."""
-    begun, stream = time.monotonic_ns(), ground.stream()
-    timer = _start(ground, stream, 441)
-    _stop(ground, stream, timer)
-    found = _read(ground, stream, timer)
+@suite.check("SE-273", *_NEEDS, level=WORKS)
+def a_timer_shows_no_more_than_has_passed(device: DeviceGround) -> None:
+    """A timer shows no more time than has passed.
+
+    Otherwise: Those who choose the fastest algorithm by the timer choose the wrong one.
+    Remedy: Count nanoseconds. Where the end came before the start by rounding, report 0.
+    """
+    begun, stream = time.monotonic_ns(), device.stream()
+    timer = _start(device, stream, 441)
+    _stop(device, stream, timer)
+    found = _read(device, stream, timer)
     _expect_at_most(found, time.monotonic_ns() - begun)
 
 
-@CHECKS.check("SE-274", Level.WORKS, needs=_WITH_CALLBACKS)
-def a_timer_shows_what_the_work_took(ground: DeviceGround) -> None:
-    """Tried with a callback that sleeps 5 ms."""
-    stream = ground.stream()
-    timer = _start(ground, stream, 443)
-    over = _keep_busy(ground, stream, 5)
-    _stop(ground, stream, timer)
-    found, least = _read(ground, stream, timer), int(5 * _MILLISECOND * (1 - _CLOCKS_APART))
+@suite.check("SE-274", *_WITH_CALLBACKS, level=WORKS)
+def a_timer_shows_what_the_work_took(device: DeviceGround) -> None:
+    """A timer shows at least the time that the work between start and stop took.
+
+    Otherwise: Those who choose the fastest algorithm by the timer choose the wrong one.
+    Remedy: Count nanoseconds. Read the clock when the stream gets there, not in the call.
+    """
+    stream = device.stream()
+    timer = _start(device, stream, 443)
+    over = _keep_busy(device, stream, 5)
+    _stop(device, stream, timer)
+    found, least = _read(device, stream, timer), int(5 * _MILLISECOND * (1 - _CLOCKS_APART))
     if not over.is_set():
         raise Blocked("the stream was done before its callback was")
     expect(
@@ -103,31 +109,39 @@ def a_timer_shows_what_the_work_took(ground: DeviceGround) -> None:
     )
 
 
-@CHECKS.check("SE-275", Level.ROBUST, needs=_WITH_CALLBACKS)
-def a_timer_measures_anew(ground: DeviceGround) -> None:
-    """Tried with long work at first, then with none."""
-    stream = ground.stream()
-    timer = _start(ground, stream, 445)
-    _pass_time(ground, stream, 100)
-    _stop(ground, stream, timer)
-    _read(ground, stream, timer)
+@suite.check("SE-275", *_WITH_CALLBACKS)
+def a_timer_measures_anew(device: DeviceGround) -> None:
+    """A timer that is started again measures anew.
+
+    Otherwise: Those who choose the fastest algorithm by the timer choose the wrong one.
+    Remedy: Let start_timer forget what was measured before.
+    """
+    stream = device.stream()
+    timer = _start(device, stream, 445)
+    _pass_time(device, stream, 100)
+    _stop(device, stream, timer)
+    _read(device, stream, timer)
     begun = time.monotonic_ns()
-    expect_ok(ground.subject.start_timer(stream, timer), "start_timer, the second time,")
-    _stop(ground, stream, timer)
-    found = _read(ground, stream, timer)
+    device.subject.start_timer(stream, timer).must_be_ok()
+    _stop(device, stream, timer)
+    found = _read(device, stream, timer)
     _expect_at_most(found, time.monotonic_ns() - begun)
 
 
-@CHECKS.check("SE-276", Level.ROBUST, needs=_WITH_CALLBACKS)
-def a_timer_round_another(ground: DeviceGround) -> None:
-    """Tried with two timers on one stream."""
-    stream = ground.stream()
-    outer = _start(ground, stream, 447)
-    inner = _start(ground, stream, 448)
-    _pass_time(ground, stream, 2)
-    _stop(ground, stream, inner)
-    _stop(ground, stream, outer)
-    around, within = _read(ground, stream, outer), ground.subject.nanoseconds(inner).value
+@suite.check("SE-276", *_WITH_CALLBACKS)
+def a_timer_round_another(device: DeviceGround) -> None:
+    """A timer round another one shows no less than that.
+
+    Otherwise: Those who choose the fastest algorithm by the timer choose the wrong one.
+    Remedy: Give each timer its own marks.
+    """
+    stream = device.stream()
+    outer = _start(device, stream, 447)
+    inner = _start(device, stream, 448)
+    _pass_time(device, stream, 2)
+    _stop(device, stream, inner)
+    _stop(device, stream, outer)
+    around, within = _read(device, stream, outer), device.subject.nanoseconds(inner).value
     expect(
         around >= within,
         "a timer round another one shows less",
@@ -136,14 +150,17 @@ def a_timer_round_another(ground: DeviceGround) -> None:
     )
 
 
-@CHECKS.check("SE-277", Level.ROBUST, needs=_WITH_CALLBACKS)
-def a_timer_is_destroyed_early(ground: DeviceGround) -> None:
-    """The stream has not got to its start."""
-    stream = ground.stream()
-    gate = held(ground, stream)
-    timer = _start(ground, stream, 449)
-    _stop(ground, stream, timer)
-    ground.destroy(timer)
+@suite.check("SE-277", *_WITH_CALLBACKS)
+def a_timer_is_destroyed_early(device: DeviceGround) -> None:
+    """A timer may be destroyed while its stream has not got to it.
+
+    Otherwise: The stream writes into freed memory, and the process crashes.
+    Remedy: Keep alive what the stream has yet to write, until it has.
+    """
+    stream = device.stream()
+    gate = held(device, stream)
+    timer = _start(device, stream, 449)
+    _stop(device, stream, timer)
+    device.destroy(timer)
     gate.open()
-    answer = ground.subject.block_host_until_done(stream)
-    expect_ok(answer, "block_host_until_done, with a timer that was destroyed,")
+    device.subject.block_host_until_done(stream).must_be_ok()

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import os
-import random
 import signal
 import sys
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.check.catalogue import all_checks
 from modular_tf.check.expectation import Blocked, Deviation, Unsupported
-from modular_tf.check.filesystem.ground import FilesystemGround
-from modular_tf.check.filesystem.prepared_files import OPTION, PreparedGround
-from modular_tf.check.filesystem.stage import FilesystemStage
-from modular_tf.check.filesystem.stage_root import StageRoot
+from modular_tf.check.filesystem.session import FilesystemSession
+from modular_tf.check.filesystem.workspace import PREPARED, FilesystemWorkspace
 from modular_tf.check.new_process import leave, run_in_new_process
 from modular_tf.check.target import Target
 from modular_tf.errors import ModularTFError
@@ -36,7 +32,7 @@ _STATUSES = {
 _HANGS, _DIFFERS, _FAILS, _CRASHES = _STATUSES
 
 
-def expect_use_after_fork(ground: FilesystemGround, check_id: str) -> None:
+def expect_use_after_fork(ground: FilesystemWorkspace, check_id: str) -> None:
     """Demand that a forked child can read a file that its parent could, and ends.
 
     Args:
@@ -61,9 +57,9 @@ def expect_use_after_fork(ground: FilesystemGround, check_id: str) -> None:
         raise Blocked(ended.said or f"a process that reads a file ends with {ended.status}")
 
 
-def _target_within(ground: FilesystemGround) -> Target:
+def _target_within(ground: FilesystemWorkspace) -> Target:
     """Return a target whose roots lie in the check's own, and are removed with it."""
-    if ground.target.options.get(OPTION):
+    if ground.target.options.get(PREPARED):
         return ground.target
     return replace(ground.target, root=ground.root)
 
@@ -76,8 +72,8 @@ def use_and_fork(target: dict[str, Any], check_id: str) -> NoReturn:
         check_id: The check's id.
     """
     try:
-        stage = FilesystemStage(Target.from_dict(target))
-        ground = _ground(stage, check_id)
+        session = FilesystemSession(Target.from_dict(target))
+        ground = session.new_workspace(check_id)
         uri = ground.make_file()
         content = ground.content(uri)
     except (Blocked, Unsupported, ModularTFError) as error:
@@ -89,17 +85,7 @@ def use_and_fork(target: dict[str, Any], check_id: str) -> NoReturn:
     _end(_status_of(child))
 
 
-def _ground(stage: FilesystemStage, check_id: str) -> FilesystemGround:
-    """Return a ground that needs no stage to outlive this function."""
-    target, subject = stage.target, stage.subject
-    chance = random.Random(target.seed)  # noqa: S311  (nothing secret)
-    if target.options.get(OPTION):
-        return PreparedGround.of(subject, target, chance)
-    root = StageRoot(target).make(subject, all_checks()[check_id])
-    return FilesystemGround(subject, root, target, chance)
-
-
-def _read_again(ground: FilesystemGround, uri: str, content: bytes) -> NoReturn:
+def _read_again(ground: FilesystemWorkspace, uri: str, content: bytes) -> NoReturn:
     """Read as the child, which then ends as programs do: with all destructors."""
     try:
         found = ground.content(uri)

@@ -1,83 +1,68 @@
-"""Checks of a plugin's file: what its bytes say, and what the dynamic linker makes of it."""
+"""Checks of a plugin's file, and of what loading it does to the process."""
 
 from __future__ import annotations
 
 import os
+import re
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from modular_tf.check.check import LIBRARY, CheckList
+from modular_tf.check.check import LIBRARY, LOADS, NOTE, REGISTERS, WARNING, Suite
 from modular_tf.check.expectation import Blocked, Deviation, expect
-from modular_tf.check.level import Level
 from modular_tf.discovery.elf import ElfFile
 from modular_tf.discovery.linking.host_exports import host_exports
 from modular_tf.discovery.linking.symbol_families import SymbolFamily, family_of, readable_name
 from modular_tf.errors import PluginError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator
 
-    from modular_tf.check.filesystem.library_stage import LibraryGround
+    from modular_tf.check.filesystem.library_session import FilesystemLibrary
+    from modular_tf.check.offered import Offered
     from modular_tf.discovery.probe import ElfFacts
 
-CHECKS = CheckList("library", "library")
+library = Suite("library", "library", level=LOADS, ways=LIBRARY)
 
-_FILE_RULES = (
-    "LD-001", "LD-002", "LD-003", "LD-004", "LD-005", "LD-006", "LD-007", "LD-008", "LD-009",
-    "LD-010", "LD-011", "LD-012",
-)  # fmt: skip
-"""Where one of them is broken, those behind it cannot be judged."""
+_FILE_RULES = "LD-001 LD-002 LD-003 LD-004 LD-005 LD-006 LD-007 LD-008 LD-009 LD-010 LD-011 LD-012"
+"""Where one of them is broken, those after it cannot be judged, nor how the file is linked."""
 
-_LINK_RULES = ("LD-013", "LD-014", "LD-015", "LD-016", "LD-017")
-_ROWS = {
-    **dict.fromkeys(("LD-002", "LD-003", "LD-004", "LD-005"), (1,)),
-    **dict.fromkeys(_LINK_RULES, (2,)),
-    **dict.fromkeys(("LD-010", "LD-011", "LD-012"), (4,)),
-}
 _API_PREFIXES = ("TF_", "TFE_", "TSL_")
 _TENSORFLOW_NAMESPACES = ("tensorflow", "tsl")
 _SHOWN = 5
 _SLOW_S = 3
 
 
-def _asks_the_probe(rule_id: str) -> Callable[[LibraryGround], None]:
-    def check(ground: LibraryGround) -> None:
-        if not os.path.lexists(ground.target.path):
-            raise Blocked("there is no such file: see LD-001")
-        problems = ground.probe.problems
-        for problem in problems:
-            if problem.is_error and _hides(problem.rule_id, rule_id):
-                raise Blocked(f"this cannot be checked: see {problem.rule}")
-        for problem in problems:
-            if problem.rule == rule_id:
-                raise Deviation(problem.message, expected=problem.remedy or "")
-
-    return check
-
-
-def _hides(broken: str, rule_id: str) -> bool:
-    """Return whether the probe went no further than the broken rule."""
-    if broken not in _FILE_RULES:
-        return False
-    return rule_id in _LINK_RULES or _FILE_RULES.index(broken) < _FILE_RULES.index(rule_id)
-
-
-@CHECKS.check("LD-001", Level.LOADS, passes=LIBRARY, rows=(1,))
-def is_there(ground: LibraryGround) -> None:
+@library.check("LD-001")
+def is_there(plugin: FilesystemLibrary) -> None:
     """Look for it; a link that leads nowhere is there."""
-    path = ground.target.path
+    path = plugin.target.path
     expect(os.path.lexists(path), f"{path} does not exist")
 
 
-for _rule in (*_FILE_RULES[1:], *_LINK_RULES):
-    CHECKS.check(_rule, Level.LOADS, passes=LIBRARY, rows=_ROWS.get(_rule, ()))(
-        _asks_the_probe(_rule)
-    )
+@library.judge(_FILE_RULES.removeprefix("LD-001 "), "LD-013 LD-014 LD-015 LD-016 LD-017")
+def _is_kept_by_the_file(rule_id: str, plugin: FilesystemLibrary) -> None:
+    """Ask the probe."""
+    if not os.path.lexists(plugin.target.path):
+        raise Blocked("there is no such file: see LD-001")
+    problems = plugin.probe.problems
+    hiding = _FILE_RULES.partition(rule_id)[0].split()
+    for problem in problems:
+        if problem.is_error and problem.rule_id in hiding:
+            raise Blocked(f"this cannot be checked: see {problem.rule}")
+    for problem in problems:
+        if problem.rule == rule_id:
+            raise Deviation(problem.message, expected=problem.remedy or "")
 
 
-@CHECKS.check("FS-103", Level.REGISTERS, kind="filesystem", passes=LIBRARY, rows=(3,))
-def c_functions_only(ground: LibraryGround) -> None:
-    """Look for C++ functions of TensorFlow among the imports."""
-    facts = _require_facts(ground)
+@library.check("FS-103", kind="filesystem", level=REGISTERS, severity=WARNING)
+def c_functions_only(plugin: FilesystemLibrary) -> None:
+    """The library asks TensorFlow for functions of its C API alone.
+
+    Otherwise: C++ functions change with each release of TensorFlow: the plugin serves one release.
+    Remedy: Call the C functions of the plugin headers, and link nothing of TensorFlow's C++.
+    Source: filesystem.h; plugins-in-the-wild
+    """
+    facts = _require_facts(plugin)
     inside = [
         readable
         for symbol in facts.undefined
@@ -93,11 +78,16 @@ def c_functions_only(ground: LibraryGround) -> None:
     )
 
 
-@CHECKS.check("FS-104", Level.REGISTERS, kind="filesystem", passes=LIBRARY, rows=(4,))
-def no_copy_of_the_interface(ground: LibraryGround) -> None:
-    """Look for functions of the C API among the exports."""
-    _require_facts(ground)
-    with ElfFile(ground.target.path) as elf:
+@library.check("FS-104", kind="filesystem", level=REGISTERS, severity=WARNING)
+def no_copy_of_the_interface(plugin: FilesystemLibrary) -> None:
+    """The library exports no functions of TensorFlow's C API.
+
+    Otherwise: A library that binds to them has two kinds of TF_Status in one process, and crashes.
+    Remedy: Do not link TensorFlow into the plugin; hide all symbols but TF_InitPlugin.
+    Source: ld.so(8), symbol lookup
+    """
+    _require_facts(plugin)
+    with ElfFile(plugin.target.path) as elf:
         exported = elf.exports()
     own = sorted(
         name for name in exported & host_exports().symbols if name.startswith(_API_PREFIXES)
@@ -110,11 +100,16 @@ def no_copy_of_the_interface(ground: LibraryGround) -> None:
     )
 
 
-@CHECKS.check("FS-131", Level.LOADS, kind="filesystem", passes=LIBRARY, rows=(31,))
-def quiet_constructors(ground: LibraryGround) -> None:
-    """Map it in a child process, and look at what that did."""
-    ground.require_loadable()
-    trial = ground.trial
+@library.check("FS-131", kind="filesystem", severity=NOTE)
+def quiet_constructors(plugin: FilesystemLibrary) -> None:
+    """Mapping the library prints nothing, starts no thread and takes less than 3 seconds.
+
+    Otherwise: The application that merely looks for plugins pays for it.
+    Remedy: Leave the work to the `init` of the scheme, or to its first use.
+    Source: design §9
+    """
+    plugin.require_loadable()
+    trial = plugin.trial
     if not trial.mapped:
         raise Blocked("the library cannot be mapped: see LD-050")
     expect(not trial.words, "mapping the library prints", found=repr(trial.words))
@@ -122,24 +117,27 @@ def quiet_constructors(ground: LibraryGround) -> None:
     expect(trial.seconds < _SLOW_S, "mapping the library is slow", found=f"{trial.seconds:.1f} s")
 
 
-@CHECKS.check("LD-050", Level.LOADS, passes=LIBRARY, rows=(31,))
-def can_be_mapped(ground: LibraryGround) -> None:
+@library.judge("LD-050")
+def can_be_mapped(rule_id: str, plugin: FilesystemLibrary) -> None:
     """Map it, which runs its constructors."""
-    ground.require_loadable()
-    _passes_unless("LD-050", ground.map)
+    plugin.require_loadable()
+    with breaks_nothing_but(rule_id):
+        plugin.map()
 
 
-def _passes_unless(rule_id: str, act: Callable[[], object]) -> None:
+@contextmanager
+def breaks_nothing_but(rule_id: str) -> Iterator[None]:
+    """Demand that an error within the block breaks another rule, which blocks the check."""
     try:
-        act()
+        yield
     except PluginError as error:
         if error.rule != rule_id:
             raise Blocked(f"{error.message}: see {error.rule}") from error
         raise Deviation(error.message) from error
 
 
-def _require_facts(ground: LibraryGround) -> ElfFacts:
-    facts = ground.probe.elf
+def _require_facts(plugin: FilesystemLibrary) -> ElfFacts:
+    facts = plugin.probe.elf
     if facts is None:
         raise Blocked("the file cannot be read as a library: see LD-001 to LD-009")
     return facts
@@ -148,3 +146,35 @@ def _require_facts(ground: LibraryGround) -> ElfFacts:
 def _some(names: list[str]) -> str:
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return ", ".join(names[:_SHOWN]) + more
+
+
+first_contact = Suite("library", "first-contact", level=REGISTERS, ways=LIBRARY, seconds=90)
+
+_ENDS = ("LD-060", "LD-061")
+"""What comes after one of them is not known."""
+
+_CANNOT_TRY = "LD-063"
+_RULES = "LD-060 LD-061 LD-062 LD-064 LD-065 LD-066 LD-067 LD-068 LD-069 LD-120 LD-121 LD-122"
+_NAMED = re.compile(r"\((LD-\d{3})\)")
+
+
+@first_contact.judge(_RULES)
+def _is_kept_by_loading(rule_id: str, plugin: FilesystemLibrary) -> None:
+    """Ask first contact."""
+    broken = dict(_broken(plugin.first_contact()))
+    if rule_id in broken:
+        raise Deviation(broken[rule_id])
+    hiding = [other for other in (*_ENDS, _CANNOT_TRY) if other in broken]
+    if hiding:
+        raise Blocked(f"loading it was not finished: see {hiding[0]}: {broken[hiding[0]]}")
+
+
+def _broken(found: Offered) -> Iterator[tuple[str, str]]:
+    """Yield the rules that were broken, with what was found; the gravest last."""
+    for note in found.notes:
+        if note.rule_id and note.rule_id in _RULES:
+            yield note.rule_id, note.message
+    if found.incident is not None:
+        violation = found.incident.violation
+        for rule_id in (*_NAMED.findall(violation.message), violation.rule_id):
+            yield rule_id, violation.message

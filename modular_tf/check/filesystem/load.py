@@ -1,4 +1,4 @@
-"""Checks of filesystems under load, and where the process runs out of something."""
+"""Checks of load: threads, random work, lack of resources, end of process."""
 
 from __future__ import annotations
 
@@ -10,19 +10,22 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
-from modular_tf.check.check import BOTH, RAW, CheckList
-from modular_tf.check.concurrency import expect_of_threads
+from modular_tf.check.check import HARD, RAW, ROBUST, WARNING, Suite
 from modular_tf.check.expectation import Unsupported, expect, expect_equal
+from modular_tf.check.filesystem.access import MOVES
 from modular_tf.check.filesystem.forked_process import expect_use_after_fork
-from modular_tf.check.filesystem.ground import CONTENT, FilesystemGround
-from modular_tf.check.filesystem.model_walk import OPERATIONS, OPERATIONS_ON_TWO, ModelWalk
+from modular_tf.check.filesystem.model import ON_ONE_PATH, ModelWalk
 from modular_tf.check.filesystem.process_end import expect_clean_end
-from modular_tf.check.level import Level
+from modular_tf.check.filesystem.workspace import CONTENT, FilesystemWorkspace
+from modular_tf.check.sequences.stage import GROUP
+from modular_tf.check.under_load import expect_of_threads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-CHECKS = CheckList("filesystem", "load")
+    from modular_tf.check.sequences.stage import SequenceGround
+
+load = Suite("filesystem", "load", traits="writes", seconds=60)
 
 _THREADS = 8
 _STEPS = 200
@@ -30,28 +33,32 @@ _NAMES = ("a", "b", "d", "d/a", "d/b", "é")
 _LARGEST = 4096
 
 
-@CHECKS.check(
-    "FS-321", Level.HARD, passes=BOTH, seconds=300,
-    traits=("directories", "file-as-directory", "parents", "writes"),
-)  # fmt: skip
-def threads_keep_apart(ground: FilesystemGround) -> None:
-    """Random work of eight threads, each in a directory of its own."""
-    roots = [ground.make_dir(f"thread{number}") for number in range(_THREADS)]
-    seeds = [ground.random.getrandbits(32) for _ in roots]
+@load.check(
+    "FS-321", level=HARD, traits="directories file-as-directory parents writes", seconds=300
+)
+def threads_keep_apart(fs: FilesystemWorkspace) -> None:
+    """Threads that work in directories of their own do not see one another.
+
+    Otherwise: Programs that load data in parallel lose or mix it.
+    Remedy: Guard what operations share; run the plugin with ThreadSanitizer.
+    Source: filesystem.h, on threads
+    """
+    roots = [fs.make_dir(f"thread{number}") for number in range(_THREADS)]
+    seeds = [fs.random.getrandbits(32) for _ in roots]
     expect_of_threads(
-        [partial(_work, ground, root, seed) for root, seed in zip(roots, seeds, strict=True)],
-        [partial(_work_alone, ground, seed) for seed in seeds],
+        [partial(_work, fs, root, seed) for root, seed in zip(roots, seeds, strict=True)],
+        [partial(_work_alone, fs, seed) for seed in seeds],
     )
 
 
-def _work_alone(ground: FilesystemGround, seed: int) -> None:
-    _work(ground, ground.make_dir(f"alone-{seed}"), seed)
+def _work_alone(fs: FilesystemWorkspace, seed: int) -> None:
+    _work(fs, fs.make_dir(f"alone-{seed}"), seed)
 
 
-def _work(ground: FilesystemGround, root: str, seed: int) -> None:
+def _work(fs: FilesystemWorkspace, root: str, seed: int) -> None:
     chance = random.Random(seed)  # noqa: S311  (to be repeated)
-    walk = ModelWalk(FilesystemGround(ground.subject, root, ground.target, chance))
-    for _ in range(min(_STEPS, int(ground.target.options.get("many", _STEPS)))):
+    walk = ModelWalk(fs.below(root))
+    for _ in range(min(_STEPS, int(fs.target.options.get("many", _STEPS)))):
         with suppress(Unsupported):
             _one_step(walk, chance)
 
@@ -65,22 +72,26 @@ def _one_step(walk: ModelWalk, chance: random.Random) -> None:
         case 1:
             walk.read(path, chance.randrange(_LARGEST), chance.randrange(_LARGEST))
         case 2:
-            walk.on_two_paths(chance.choice(OPERATIONS_ON_TWO), path, chance.choice(_NAMES))
+            walk.do(chance.choice(MOVES), path, chance.choice(_NAMES))
         case _:
-            walk.on_path(chance.choice(OPERATIONS), path)
+            walk.do(chance.choice(ON_ONE_PATH), path)
 
 
-@CHECKS.check("FS-322", Level.HARD, passes=BOTH, traits=("writes",), seconds=60)
-def survives_without_descriptors(ground: FilesystemGround) -> None:
-    """No descriptors are left: calls fail with a code, or work; afterwards all is as before."""
-    path, other = ground.make_file(), ground.path("other")
-    subject = ground.subject
+@load.check("FS-322", level=HARD)
+def survives_without_descriptors(fs: FilesystemWorkspace) -> None:
+    """Where no descriptor is left, operations fail with a code of their own, and recover.
+
+    Otherwise: A busy program crashes, or takes files for missing that are there.
+    Remedy: Check every open and socket call, and report EMFILE as RESOURCE_EXHAUSTED.
+    Source: POSIX, open; tf_status.h
+    """
+    path, other = fs.make_file(), fs.path("other")
     with _no_descriptors():
-        opened = subject.new_random_access_file(path)
-        made = subject.new_writable_file(other)
-        subject.stat(path)
+        opened = fs.new_random_access_file(path)
+        made = fs.new_writable_file(other)
+        fs.stat(path)
         with suppress(Unsupported):
-            subject.get_children(ground.root)
+            fs.get_children(fs.root)
         for answer in (opened, made):
             _take_down(answer.value)
     for answer, name in ((opened, "new_random_access_file"), (made, "new_writable_file")):
@@ -89,8 +100,8 @@ def survives_without_descriptors(ground: FilesystemGround) -> None:
             f"{name} says that a file is missing where it could not be opened",
             found="NOT_FOUND",
         )
-    expect_equal(ground.content(path), CONTENT, "the content of a file afterwards")
-    expect_equal(ground.content(ground.make_file("later")), CONTENT, "what is written afterwards")
+    expect_equal(fs.content(path), CONTENT, "the content of a file afterwards")
+    expect_equal(fs.content(fs.make_file("later")), CONTENT, "what is written afterwards")
 
 
 def _take_down(opened: object) -> None:
@@ -114,15 +125,46 @@ def _no_descriptors() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-@CHECKS.check("FS-323", Level.ROBUST, passes=RAW, seconds=60)
-def ends_without_cleanup(ground: FilesystemGround) -> None:
-    """A process ends that has used the filesystem and not called its `cleanup`, as TensorFlow."""
-    expect_clean_end(ground)
+@load.check("FS-323", level=ROBUST, ways=RAW, traits="", severity=WARNING)
+def ends_without_cleanup(fs: FilesystemWorkspace) -> None:
+    """A process that never calls cleanup still ends cleanly.
+
+    Otherwise: TensorFlow never calls it: every program that uses the plugin ends with a crash.
+    Remedy: Stop threads and clients in an exit handler of the library, and own no pure virtual
+    ends.
+    Source: TensorFlow 2.21, observed
+
+    TensorFlow never calls it.
+    """
+    expect_clean_end(fs)
 
 
-@CHECKS.check(
-    "FS-330", Level.ROBUST, needs=("new_random_access_file", "read"), traits=("writes",), seconds=60
+@load.check("FS-330", "new_random_access_file", "read", level=ROBUST, severity=WARNING)
+def serves_a_forked_child(fs: FilesystemWorkspace) -> None:
+    """A child that is forked from a process can use the filesystem as its parent did, and ends.
+
+    Otherwise: Data loaders that fork their workers hang without a word.
+    Remedy: Start threads and connections anew in the child, by pthread_atfork or the process id.
+    Source: POSIX, fork; published plugins, observed
+    """
+    expect_use_after_fork(fs, "FS-330")
+
+
+sequences = Suite(
+    "filesystem",
+    GROUP,
+    level=HARD,
+    traits="directories file-as-directory parents writes",
+    seconds=600,
 )
-def serves_a_forked_child(ground: FilesystemGround) -> None:
-    """Tried with a process that reads a file and forks a child that reads it too."""
-    expect_use_after_fork(ground, "FS-330")
+
+
+@sequences.check("FS-320")
+def keeps_to_the_model(ground: SequenceGround) -> None:
+    """Whatever operations came before, the next one does what a tree of files would do.
+
+    Otherwise: Programs run sequences that no test covers, and lose data or crash in them.
+    Remedy: Replay the sequence that is named, in a debugger if need be; it is as short as it gets.
+    Source: the other rules of filesystems, taken together
+    """
+    ground.search()

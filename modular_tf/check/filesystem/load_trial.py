@@ -10,8 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
-from modular_tf.check.announcement import listen
-from modular_tf.check.filesystem.registration_memory import RegistrationMemory
+from modular_tf.check.calls import listen
+from modular_tf.check.filesystem.library_session import RegistrationMemory
 from modular_tf.errors import ModularTFError
 from modular_tf.loading.binding import map_file
 from modular_tf.processes.child import flush_output

@@ -1,20 +1,23 @@
 """What a filesystem must answer, as a tree in memory: the reference of random sequences.
 
-Paths are relative to one root, with single slashes: `a/b`; the root itself is "". The words are
-the catalogue's, its rows the specification. Where two things are wrong with one call, the code
-of either fits.
+Paths are relative to one root, with single slashes: `a/b`; the root itself is "". The rules of the
+checks are the specification. Where two things are wrong with one call, the code of either fits.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Union
 
 from modular_tf.abi.status_codes import Code
-from modular_tf.check.filesystem.glob_model import level_matches
+from modular_tf.check.expectation import expect_equal
+from modular_tf.check.filesystem.access import OPENED, OPERATIONS, Stat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+    from modular_tf.check.answers import Answer
+    from modular_tf.check.filesystem.workspace import FilesystemWorkspace
 
 Directory = dict[str, "Node"]
 Node = Union[Directory, bytes]  # noqa: UP007  (evaluated at run time, in Python 3.10 too)
@@ -134,55 +137,55 @@ class FilesystemModel:
         parent, _, name = path.rpartition("/")
         del self._directory(parent)[name]
 
-    # -- files: rows 50 to 105 ------------------------------------------------------------------
+    # -- files: FS-150 to FS-205 ------------------------------------------------------------------
 
     def new_random_access_file(self, path: str) -> Expected:
-        """Rows 50 to 54."""
+        """FS-150 to FS-154."""
         return Expected(self._no_file(path) or OK)
 
     def read(self, path: str, offset: int, n: int) -> Expected:
-        """Rows 56 to 61; the value is what came."""
+        """FS-156 to FS-161; the value is what came."""
         came = self._content(path)[offset : offset + n]
         if n == 0:
             return Expected(frozenset({Code.OK, Code.OUT_OF_RANGE}), came)
         return Expected(OK if len(came) == n else frozenset({Code.OUT_OF_RANGE}), came)
 
     def new_writable_file(self, path: str) -> Expected:
-        """Rows 70 to 75: what was there is emptied."""
+        """FS-170 to FS-175: what was there is emptied."""
         codes = self._no_place_for_file(path)
         return Expected(codes) if codes else Expected(OK, None, lambda: self._put(path, b""))
 
     def new_appendable_file(self, path: str) -> Expected:
-        """Rows 92 to 98: what was there is kept."""
+        """FS-192 to FS-198: what was there is kept."""
         codes = self._no_place_for_file(path)
         if codes or isinstance(self.find(path), bytes):
             return Expected(codes or OK)
         return Expected(OK, None, lambda: self._put(path, b""))
 
     def append(self, path: str, data: bytes) -> Expected:
-        """Rows 76 to 78, to an open file."""
+        """FS-176 to FS-178, to an open file."""
         whole = self._content(path) + data
         return Expected(OK, None, lambda: self._put(path, whole))
 
     def new_read_only_memory_region_from_file(self, path: str) -> Expected:
-        """Rows 99 to 102; the value is the content."""
+        """FS-199 to FS-202; the value is the content."""
         codes = self._no_file(path)
         if codes:
             return Expected(codes)
         content = self._content(path)
         return Expected(OK if content else frozenset({Code.INVALID_ARGUMENT}), content or None)
 
-    # -- directories and deletion: rows 106 to 133 ----------------------------------------------
+    # -- directories and deletion: FS-206 to FS-233 -----------------------------------------------
 
     def create_dir(self, path: str) -> Expected:
-        """Rows 106 to 111."""
+        """FS-206 to FS-211."""
         if not isinstance(self.find(path), Code):
             return Expected(_EXISTS)
         codes = self._no_parent(path)
         return Expected(codes) if codes else Expected(OK, None, lambda: self._put(path, {}))
 
     def recursively_create_dir(self, path: str) -> Expected:
-        """Rows 112 to 117."""
+        """FS-212 to FS-217."""
         found = self.find(path)
         if isinstance(found, bytes) or found is Code.FAILED_PRECONDITION:
             return Expected(_REFUSED)
@@ -195,12 +198,12 @@ class FilesystemModel:
             made = f"{made}/{name}"
 
     def delete_file(self, path: str) -> Expected:
-        """Rows 120 to 123."""
+        """FS-220 to FS-223."""
         codes = self._no_file(path)
         return Expected(codes) if codes else Expected(OK, None, lambda: self._remove(path))
 
     def delete_dir(self, path: str) -> Expected:
-        """Rows 124 to 127."""
+        """FS-224 to FS-227."""
         found = self.find(path)
         if isinstance(found, Code):
             return Expected(frozenset({found}))
@@ -209,14 +212,14 @@ class FilesystemModel:
         return Expected(OK, None, lambda: self._remove(path))
 
     def delete_recursively(self, path: str) -> Expected:
-        """Rows 128 to 133; the value is how many files and directories are left."""
+        """FS-228 to FS-233; the value is how many files and directories are left."""
         codes = self._not_there(path)
         return Expected(codes) if codes else Expected(OK, (0, 0), lambda: self._remove(path))
 
-    # -- rename and copy: rows 135 to 155 -------------------------------------------------------
+    # -- rename and copy: FS-235 to FS-255 --------------------------------------------------------
 
     def rename_file(self, source: str, target: str) -> Expected:
-        """Rows 135 to 142; onto a directory, a default may move into it."""
+        """FS-235 to FS-242; onto a directory, a default may move into it."""
         codes = self._no_file(source) | self._no_place_for_file(target)
         if source == target and not codes:
             return Expected(ANY)
@@ -225,7 +228,7 @@ class FilesystemModel:
         return Expected(codes) if codes else Expected(OK, None, lambda: self._move(source, target))
 
     def copy_file(self, source: str, target: str) -> Expected:
-        """Rows 144 to 152; a directory is refused as the target, or copied into."""
+        """FS-244 to FS-252; a directory is refused as the target, or copied into."""
         codes = self._no_file(source) | self._no_place_for_file(target)
         if source == target and not codes:
             return Expected(ANY)
@@ -248,19 +251,19 @@ class FilesystemModel:
     def _copy(self, source: str, target: str) -> None:
         self._put(target, self._content(source))
 
-    # -- questions: rows 156 to 198 -------------------------------------------------------------
+    # -- questions: FS-256 to FS-298 --------------------------------------------------------------
 
     def path_exists(self, path: str) -> Expected:
-        """Rows 156 to 159."""
+        """FS-256 to FS-259."""
         return Expected(self._not_there(path) or OK)
 
     def paths_exist(self, paths: Sequence[str]) -> Expected:
-        """Rows 160 to 165; the value is a code per path."""
+        """FS-260 to FS-265; the value is a code per path."""
         singly = [self.find(path) for path in paths]
         return Expected(OK, [found if isinstance(found, Code) else Code.OK for found in singly])
 
     def stat(self, path: str) -> Expected:
-        """Rows 166 to 170; the value is a `ModelStat`."""
+        """FS-266 to FS-270; the value is a `ModelStat`."""
         found = self.find(path)
         if isinstance(found, Code):
             return Expected(frozenset({found}))
@@ -269,7 +272,7 @@ class FilesystemModel:
         return Expected(OK, ModelStat(len(found), is_directory=False))
 
     def is_directory(self, path: str) -> Expected:
-        """Rows 171 to 174; a file is FAILED_PRECONDITION, or OK and false."""
+        """FS-271 to FS-274; a file is FAILED_PRECONDITION, or OK and false."""
         found = self.find(path)
         if isinstance(found, Code):
             return Expected(frozenset({found}))
@@ -278,19 +281,19 @@ class FilesystemModel:
         return Expected(OK | _REFUSED, value=False)
 
     def get_file_size(self, path: str) -> Expected:
-        """Rows 175 to 178."""
+        """FS-275 to FS-278."""
         codes = self._no_file(path)
         return Expected(codes) if codes else Expected(OK, len(self._content(path)))
 
     def get_children(self, path: str) -> Expected:
-        """Rows 179 to 190; the value is sorted."""
+        """FS-279 to FS-290; the value is sorted."""
         found = self.find(path)
         if isinstance(found, dict):
             return Expected(OK, sorted(found))
         return Expected(self._not_there(path) or _REFUSED)
 
     def get_matching_paths(self, pattern: str) -> Expected:
-        """Rows 193 to 198; the value is sorted."""
+        """FS-293 to FS-298; the value is sorted."""
         found: list[tuple[str, Node]] = [("", self.root)] if pattern else []
         for level in pattern.split("/"):
             found = [child for parent in found for child in _matching_children(*parent, level)]
@@ -302,3 +305,154 @@ def _matching_children(path: str, node: Node, level: str) -> Iterator[tuple[str,
         for name, child in node.items():
             if level_matches(level, name):
                 yield f"{path}/{name}", child
+
+
+def level_matches(pattern: str, name: str) -> bool:
+    r"""Return whether a whole name matches one level of a pattern, by the header's grammar.
+
+    It shares nothing with the host's own matcher, which it is to judge.
+
+    `*` any letters, `?` one letter, `[abc]`, `[a-c]`, `[^abc]` one of a set or none of it, `\` the
+    letter behind it. A `[` that nothing ends matches nothing.
+
+    Args:
+        pattern: Without slashes.
+        name: Likewise.
+    """
+    if not pattern:
+        return not name
+    head, rest = pattern[0], pattern[1:]
+    if head == "*":
+        return any(level_matches(rest, name[skipped:]) for skipped in range(len(name) + 1))
+    if not name:
+        return False
+    if head == "[":
+        members, end, rest = _cut_set(rest)
+        fits = bool(end) and _set_holds(members, name[0])
+    elif head == "\\" and rest:
+        fits, rest = rest[0] == name[0], rest[1:]
+    else:
+        fits = head in {"?", name[0]}
+    return fits and level_matches(rest, name[1:])
+
+
+def _cut_set(text: str) -> tuple[str, str, str]:
+    """Return a set's members, its `]` ("" where none ends it), and what follows."""
+    # The first letter belongs to the set even if it is a bracket.
+    first = 2 if text[:1] in {"^", "!"} else 1
+    members, end, rest = text[first:].partition("]")
+    return text[:first] + members, end, rest
+
+
+def _set_holds(members: str, letter: str) -> bool:
+    negated = members[:1] in {"^", "!"}
+    waiting = members[1:] if negated else members
+    held = False
+    while waiting:
+        if waiting[1:2] == "-" and len(waiting) > 2:  # noqa: PLR2004  (a, -, z)
+            held |= waiting[0] <= letter <= waiting[2]
+            waiting = waiting[3:]
+        else:
+            held |= waiting[0] == letter
+            waiting = waiting[1:]
+    return held != negated
+
+
+ON_ONE_PATH = tuple(
+    name
+    for name, op in OPERATIONS.items()
+    if op.inputs in {("path",), ("pattern",)} and not {*OPENED, "&token"} & {*op.words}
+)
+"""The operations of the model on one path that open nothing."""
+
+
+class ModelWalk:
+    """Does operations to a filesystem and to its model. [one thread]
+
+    Paths are the model's: relative to the workspace's root. Every method raises `Deviation` where
+    the two differ, and `Unsupported` where the filesystem does not offer the operation.
+
+    Args:
+        fs: Empty.
+
+    Attributes:
+        model: What must be there.
+    """
+
+    def __init__(self, fs: FilesystemWorkspace) -> None:
+        self.model = FilesystemModel()
+        self._fs = fs
+
+    def uri(self, path: str) -> str:
+        """Return the URI of one of the model's paths."""
+        return self._fs.path(path) if path else self._fs.root
+
+    def do(self, operation: str, *paths: str) -> Answer:
+        """Do an operation on one path, or on two."""
+        answer = self._fs.call(operation, *map(self.uri, paths))
+        expected: Expected = getattr(self.model, operation)(*paths)
+        return self._settle(f"{operation}({', '.join(map(repr, paths))})", answer, expected)
+
+    def paths_exist(self, paths: Sequence[str]) -> Answer:
+        """Ask for several paths at once."""
+        answer = self._fs.paths_exist([self.uri(path) for path in paths])
+        return self._settle(f"paths_exist({paths!r})", answer, self.model.paths_exist(paths))
+
+    def write(self, path: str, pieces: Sequence[bytes], *, append: bool = False) -> None:
+        """Open a file for writing, append pieces, close it."""
+        slot = "new_appendable_file" if append else "new_writable_file"
+        opened = self.do(slot, path)
+        if not opened.ok or opened.value is None:
+            return
+        writer = opened.value
+        try:
+            for piece in pieces:
+                expected = self.model.append(path, piece)
+                self._settle(f"append to {path!r}", writer.append(piece), expected)
+            replace(writer.close(), call=f"close of {path!r}").must_be_ok()
+        finally:
+            writer.cleanup()
+
+    def read(self, path: str, offset: int, n: int) -> None:
+        """Open a file and read once."""
+        opened = self.do("new_random_access_file", path)
+        if not opened.ok or opened.value is None:
+            return
+        try:
+            expected = self.model.read(path, offset, n)
+            answer = opened.value.read(offset, n)
+            expect_equal(answer.value, expected.value, f"what read({path!r}, {offset}, {n}) gave")
+            replace(answer, call=f"read({path!r}, {offset}, {n})").must_be(*sorted(expected.codes))
+        finally:
+            opened.value.close()
+
+    def map(self, path: str) -> None:
+        """Map a file and compare its content."""
+        opened = self.do("new_read_only_memory_region_from_file", path)
+        if opened.ok and opened.value is not None:
+            opened.value.close()
+
+    def _settle(self, what: str, answer: Answer, expected: Expected) -> Answer:
+        replace(answer, call=what).must_be(*sorted(expected.codes))
+        if answer.ok and expected.value is not None:
+            found = self._as_in_the_model(answer.value, expected.value)
+            expect_equal(found, expected.value, f"what {what} returned")
+        expected.settle(answer.code)
+        return answer
+
+    def _as_in_the_model(self, value: Any, like: object) -> object:
+        """Bring what came into the shape that the model has for it."""
+        if isinstance(like, ModelStat) and isinstance(value, Stat):
+            length = None if value.is_directory else value.length
+            return ModelStat(length, is_directory=value.is_directory)
+        if isinstance(like, bytes):
+            return value.content()
+        if isinstance(like, list):
+            return self._list_of_the_model(value)
+        return value
+
+    def _list_of_the_model(self, values: Sequence[object]) -> list[object]:
+        """Return URIs as paths; names are sorted, codes stay in their order."""
+        in_front = f"{self._fs.root}/"
+        found = [v.removeprefix(in_front) if isinstance(v, str) else v for v in values]
+        return sorted(found, key=str) if any(isinstance(v, str) for v in found) else found

@@ -6,18 +6,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.check.expectation import Blocked, Deviation
-from modular_tf.check.filesystem.stage import FilesystemStage
+from modular_tf.check.filesystem.session import FilesystemSession
 from modular_tf.check.new_process import leave, run_in_new_process
 from modular_tf.check.outcome import Pass
 from modular_tf.check.target import Target
 
 if TYPE_CHECKING:
-    from modular_tf.check.filesystem.ground import FilesystemGround
+    from modular_tf.check.filesystem.workspace import FilesystemWorkspace
 
 _SECONDS = 40.0
 
 
-def expect_clean_end(ground: FilesystemGround) -> None:
+def expect_clean_end(ground: FilesystemWorkspace) -> None:
     """Demand that a process that has used a filesystem ends as if it had not.
 
     Raises:
@@ -48,11 +48,11 @@ def use_filesystem(target: dict[str, Any], path: str) -> object:
         What must live until the process ends.
     """
     try:
-        stage = FilesystemStage(Target.from_dict(target))
+        session = FilesystemSession(Target.from_dict(target))
     except Blocked as blocked:
         leave(blocked)
     # Whatever it answers: what matters is that clients, threads and caches have come to life.
     for operation in ("path_exists", "new_random_access_file", "get_children"):
-        if stage.subject.offers(operation):
-            getattr(stage.subject, operation)(path)
-    return stage
+        if session.access.offers(operation):
+            session.access.call(operation, path)
+    return session

@@ -1,7 +1,4 @@
-"""Checks of what `TF_InitPlugin` does and leaves.
-
-What the host judges itself before it accepts a plugin is asked of the host, not judged again.
-"""
+"""Checks of what `TF_InitPlugin` does and leaves, and of `init` and `cleanup`."""
 
 from __future__ import annotations
 
@@ -14,24 +11,42 @@ from modular_tf.abi.layouts import (
     READ_ONLY_MEMORY_REGION_OPS,
     WRITABLE_FILE_OPS,
 )
-from modular_tf.check.breach import raise_harm_to_heap
-from modular_tf.check.check import LIBRARY, CheckList
+from modular_tf.check.check import (
+    LIBRARY,
+    LOADS,
+    NOTE,
+    RAW,
+    REGISTERS,
+    ROBUST,
+    WARNING,
+    WORKS,
+    Suite,
+)
 from modular_tf.check.expectation import Blocked, Deviation, expect, expect_equal
-from modular_tf.check.filesystem.host_offer import has_slot, host_offers
-from modular_tf.check.filesystem.registration_memory import TABLES, fill
-from modular_tf.check.heap_watch import Depth, HeapWatch
-from modular_tf.check.level import Level
-from modular_tf.errors import ModularTFError, PluginError
+from modular_tf.check.filesystem.access import OPERATIONS, has_slot, host_offers
+from modular_tf.check.filesystem.every_operation import codes_of_all
+from modular_tf.check.filesystem.library import breaks_nothing_but
+from modular_tf.check.filesystem.library_session import (
+    TABLES,
+    content_of,
+    fill,
+    overwrite,
+    registration_of,
+)
+from modular_tf.check.filesystem.session import further_filesystem, initialised, workspace_on
+from modular_tf.check.filesystem.workspace import CONTENT, expect_content
+from modular_tf.check.memory_watch import Depth, HeapWatch, raise_harm_to_heap
+from modular_tf.check.under_load import must_not_grow, rounds_of
+from modular_tf.errors import ModularTFError
 from modular_tf.filesystem.opening import open_filesystem
 from modular_tf.loading.filesystem_tables import FilesystemTables
 from modular_tf.tables import read_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from modular_tf.check.filesystem.library_session import Block, FilesystemLibrary
+    from modular_tf.check.filesystem.workspace import FilesystemWorkspace
 
-    from modular_tf.check.filesystem.library_stage import LibraryGround
-
-CHECKS = CheckList("filesystem", "library")
+registration = Suite("filesystem", "library", level=REGISTERS, ways=LIBRARY, source="filesystem.h")
 
 _OPENERS = {
     RANDOM_ACCESS_FILE_OPS.name: ("new_random_access_file",),
@@ -39,87 +54,77 @@ _OPENERS = {
     READ_ONLY_MEMORY_REGION_OPS.name: ("new_read_only_memory_region_from_file",),
 }
 _OLDEST = 22  # slots, before transactions and configuration
-_WITH_DEFAULT = (
-    "recursively_create_dir",
-    "delete_recursively",
-    "rename_file",
-    "copy_file",
-    "paths_exist",
-    "is_directory",
-    "get_file_size",
-    "get_matching_paths",
-)
 
 _SIZES = (1, 1 << 20)
 _SAMPLE = 0x5A
 
 
-@CHECKS.check("FS-130", Level.LOADS, passes=LIBRARY, rows=(30,), seconds=10)
-def init_plugin_returns(ground: LibraryGround) -> None:
-    """Call it; the process tells if it does not return."""
-    try:
-        ground.call_init_plugin()
-    except PluginError as error:
-        raise Blocked(f"{error.message}: see {error.rule}") from error
+@registration.check("FS-130", level=LOADS, seconds=10)
+def init_plugin_returns(plugin: FilesystemLibrary) -> None:
+    """TF_InitPlugin returns.
+
+    Otherwise: In TensorFlow the registration ends the process; here the plugin is quarantined.
+    Remedy: Report what is missing from the `init` of the scheme, by its status.
+    """
+    with breaks_nothing_but("FS-130"):
+        plugin.call_init_plugin()
 
 
-@CHECKS.check("LD-051", Level.LOADS, passes=LIBRARY, rows=(4,))
-def init_plugin_is_code(ground: LibraryGround) -> None:
-    """Call it, and see whether there is something to call."""
-    _calls_unless(ground, "LD-051")
-
-
-@CHECKS.check("LD-052", Level.LOADS, passes=LIBRARY, rows=(30,))
-def init_plugin_throws_nothing(ground: LibraryGround) -> None:
-    """Call it, and see whether an exception comes out."""
-    _calls_unless(ground, "LD-052")
-
-
-def _calls_unless(ground: LibraryGround, rule_id: str) -> None:
-    """Call `TF_InitPlugin` where that is no danger; demand that it does not break a rule."""
-    ground.library()
-    trial = ground.trial
+@registration.judge("LD-051 LD-052", level=LOADS)
+def init_plugin_can_be_called(rule_id: str, plugin: FilesystemLibrary) -> None:
+    """Call `TF_InitPlugin`, where that is no danger."""
+    plugin.library()
+    trial = plugin.trial
     if not trial.returned and not trial.refused:
         raise Blocked("TF_InitPlugin does not return: see FS-130")
-    try:
-        ground.call_init_plugin()
-    except PluginError as error:
-        if error.rule != rule_id:
-            raise Blocked(f"{error.message}: see {error.rule}") from error
-        raise Deviation(error.message) from error
+    with breaks_nothing_but(rule_id):
+        plugin.call_init_plugin()
 
 
-@CHECKS.check("FS-105", Level.REGISTERS, passes=LIBRARY, rows=(5,))
-def writes_beside_nothing(ground: LibraryGround) -> None:
-    """Lend it 32 bytes with guards on both sides."""
-    breach = ground.registration().breach
+@registration.check("FS-105")
+def writes_beside_nothing(plugin: FilesystemLibrary) -> None:
+    """TF_InitPlugin writes nothing beside the 32 bytes of TF_FilesystemPluginInfo.
+
+    Otherwise: It overwrites the host's stack, which crashes later and elsewhere.
+    Remedy: Build the plugin with the header of this interface; do not append fields.
+    """
+    breach = plugin.registration().breach
     expect(breach is None, "TF_InitPlugin wrote beside the info struct", found=breach or "")
 
 
-@CHECKS.check("FS-129", Level.REGISTERS, passes=LIBRARY, rows=(29,))
-def everything_can_be_freed(ground: LibraryGround) -> None:
-    """Free block by block what another call leaves; the process tells if that is wrong.
+@registration.check("FS-129")
+def everything_can_be_freed(plugin: FilesystemLibrary) -> None:
+    """plugin_memory_free takes all that TF_InitPlugin leaves, block by block.
+
+    Otherwise: The host frees each scheme, each table and the array: the process ends.
+    Remedy: Get each of them from plugin_memory_allocate, by a call of its own.
 
     A block that cannot have been allocated is left to FS-022.
     """
-    registration = ground.fresh_registration()
+    registration = plugin.fresh_registration()
     if not registration.has_functions:
         raise Blocked("the memory functions are NULL: see FS-001 and FS-002")
     for block in {block.address: block for block in registration.allocated_blocks()}.values():
-        ground.journal.enter(f"plugin_memory_free({block.name})")
+        plugin.journal.enter(f"plugin_memory_free({block.name})")
         registration.free(block.address)
-        raise_harm_to_heap(HeapWatch(), f"plugin_memory_free({block.name})", "FS-129", Depth.TOLD)
+        raise_harm_to_heap(
+            HeapWatch(), f"plugin_memory_free({block.name})", "FS-129", Depth.RECORDED
+        )
 
 
-@CHECKS.check("FS-108", Level.REGISTERS, passes=LIBRARY, rows=(7, 8))
-def memory_functions_work(ground: LibraryGround) -> None:
-    """Allocate nothing, a byte and a MiB, write to them, free them, and free NULL."""
-    registration = ground.registration()
+@registration.check("FS-108")
+def memory_functions_work(plugin: FilesystemLibrary) -> None:
+    """plugin_memory_allocate gives usable memory, and plugin_memory_free takes it, or NULL.
+
+    Otherwise: The host's own calls to them crash or run out of memory.
+    Remedy: Use malloc and free, or functions that behave like them.
+    """
+    registration = plugin.registration()
     if not registration.has_functions:
         raise Blocked("the memory functions are NULL: see FS-001 and FS-002")
     blocks = []
     for size in (0, *_SIZES):
-        ground.journal.enter(f"plugin_memory_allocate({size})")
+        plugin.journal.enter(f"plugin_memory_allocate({size})")
         blocks.append((registration.allocate(size), size))
     for address, size in blocks[1:]:
         expect(address, f"plugin_memory_allocate({size}) gives NULL", expected="memory")
@@ -127,60 +132,43 @@ def memory_functions_work(ground: LibraryGround) -> None:
     given = [address for address, _ in blocks if address]
     expect_equal(len(set(given)), len(given), "the number of different blocks")
     for address in (*given, 0):
-        ground.journal.enter(f"plugin_memory_free({address:#x})")
+        plugin.journal.enter(f"plugin_memory_free({address:#x})")
         registration.free(address)
 
 
 # -- what the host says ---------------------------------------------------------------------------
 
-_HOST_RULES: dict[str, tuple[int, ...]] = {
-    "FS-001": (7,),
-    "FS-002": (7,),
-    "FS-003": (9,),
-    "FS-004": (9,),
-    "FS-005": (9,),
-    "FS-006": (10,),
-    "FS-007": (11,),
-    "FS-008": (21,),
-    "FS-009": (15,),
-    "FS-010": (17,),
-    "FS-011": (20,),
-    "FS-012": (20,),
-    "FS-013": (21,),
-    "FS-014": (21,),
-    "FS-015": (22,),
-    "FS-016": (25,),
-    "FS-017": (12,),
-    "FS-020": (23,),
-    "FS-021": (19,),
-    "FS-022": (26,),
-}
-_OF_THE_WHOLE = frozenset({"FS-001", "FS-002", "FS-003", "FS-004", "FS-005"})
+_OF_THE_WHOLE = "FS-001 FS-002 FS-003 FS-004 FS-005"
 """Where one of them is broken, the host looks at no scheme."""
 
-
-def _asks_the_host(rule_id: str) -> Callable[[LibraryGround], None]:
-    def check(ground: LibraryGround) -> None:
-        found = ground.violations()
-        for subject, violation in found:
-            if violation.rule_id == rule_id:
-                where = f"{subject}: " if subject else ""
-                raise Deviation(f"{where}{violation.message}")
-        hidden = {violation.rule_id for _, violation in found} & _OF_THE_WHOLE
-        if rule_id not in _OF_THE_WHOLE and hidden:
-            raise Blocked(f"there is no scheme to look at: see {', '.join(sorted(hidden))}")
-
-    return check
+_OF_A_SCHEME = (
+    "FS-006 FS-007 FS-008 FS-009 FS-010 FS-011 FS-012 FS-013 FS-014 FS-015 FS-016 FS-017 FS-020"
+    " FS-021 FS-022"
+)
 
 
-for _rule, _rows in _HOST_RULES.items():
-    CHECKS.check(_rule, Level.REGISTERS, passes=LIBRARY, rows=_rows)(_asks_the_host(_rule))
+@registration.judge(f"{_OF_THE_WHOLE} {_OF_A_SCHEME}")
+def _is_kept_by_the_tables(rule_id: str, plugin: FilesystemLibrary) -> None:
+    """Ask the host."""
+    found = plugin.violations()
+    for subject, violation in found:
+        if violation.rule_id == rule_id:
+            where = f"{subject}: " if subject else ""
+            raise Deviation(f"{where}{violation.message}")
+    hidden = {violation.rule_id for _, violation in found} & set(_OF_THE_WHOLE.split())
+    if rule_id in _OF_A_SCHEME and hidden:
+        raise Blocked(f"there is no scheme to look at: see {', '.join(sorted(hidden))}")
 
 
-@CHECKS.check("FS-114", Level.REGISTERS, passes=LIBRARY, rows=(14,))
-def all_schemes_or_none(ground: LibraryGround) -> None:
-    """Compare what the host makes of the schemes of one plugin."""
-    entries = ground.offer().entries
+@registration.check("FS-114", severity=WARNING)
+def all_schemes_or_none(plugin: FilesystemLibrary) -> None:
+    """Either all schemes of a plugin can be registered, or none.
+
+    Otherwise: The valid schemes work, but TensorFlow's registration of the plugin reports an error.
+    Remedy: Fill the tables of each scheme in the same way.
+    Source: TensorFlow 2.21, observed
+    """
+    entries = plugin.offer().entries
     accepted = [entry for entry in entries if isinstance(entry, FilesystemTables)]
     refused = [entry.scheme for entry in entries if not isinstance(entry, FilesystemTables)]
     expect(
@@ -190,39 +178,48 @@ def all_schemes_or_none(ground: LibraryGround) -> None:
     )
 
 
-@CHECKS.check("FS-019", Level.REGISTERS, passes=LIBRARY, rows=(33,))
-def init_succeeds(ground: LibraryGround) -> None:
+@registration.check("FS-019")
+def init_succeeds(plugin: FilesystemLibrary) -> None:
     """Initialise each scheme as the host does, and clean it up again."""
-    for tables in ground.tables():
-        ground.journal.enter(f"init of scheme {tables.scheme!r}")
+    for tables in plugin.tables():
+        plugin.journal.enter(f"init of scheme {tables.scheme!r}")
         try:
             filesystem, _ = open_filesystem(
-                tables, plugin="the plugin", path=ground.target.path, bundled=False
+                tables, plugin="the plugin", path=plugin.target.path, bundled=False
             )
         except ModularTFError as error:
             message = f"init of scheme {tables.scheme!r} failed"
             raise Deviation(message, expected="OK", found=error.message) from error
-        ground.journal.enter(f"cleanup of scheme {tables.scheme!r}")
+        plugin.journal.enter(f"cleanup of scheme {tables.scheme!r}")
         filesystem.close()
 
 
 # -- what it leaves, beyond that ------------------------------------------------------------------
 
 
-@CHECKS.check("FS-106", Level.REGISTERS, passes=LIBRARY, rows=(6,))
-def called_twice(ground: LibraryGround) -> None:
-    """Call it again, and compare schemes, versions, sizes and slots."""
-    first = ground.registration()
-    second = ground.second_registration()
+@registration.check("FS-106", severity=WARNING)
+def called_twice(plugin: FilesystemLibrary) -> None:
+    """TF_InitPlugin can be called again, and leaves the same again.
+
+    Otherwise: TensorFlow calls it once per registration of the file; what differs is not expected.
+    Remedy: Keep no state in TF_InitPlugin: allocate and fill everything in each call.
+    Source: TensorFlow 2.21, observed
+    """
+    first = plugin.registration()
+    second = plugin.second_registration()
     expect_equal(second.num_schemes, first.num_schemes, "num_schemes of the second call")
     for before, after in zip(first.entries, second.entries, strict=False):
         expect_equal(after.facts, before.facts, f"ops[{after.index}] of the second call")
 
 
-@CHECKS.check("FS-116", Level.REGISTERS, passes=LIBRARY, rows=(16,))
-def no_versions_of_absent_tables(ground: LibraryGround) -> None:
-    """Look at the version fields of tables that are NULL."""
-    for entry in ground.entries():
+@registration.check("FS-116", severity=NOTE)
+def no_versions_of_absent_tables(plugin: FilesystemLibrary) -> None:
+    """The version numbers of tables that are not there are 0.
+
+    Otherwise: No host reads them; it shows that the entry was not zeroed.
+    Remedy: Zero the entry, and call TF_SetFilesystemVersionMetadata.
+    """
+    for entry in plugin.entries():
         for field in TABLES:
             table = entry.table(field)
             message = f"ops[{entry.index}].{field} is NULL and has a version"
@@ -230,10 +227,14 @@ def no_versions_of_absent_tables(ground: LibraryGround) -> None:
             expect(table.address or versions == (0, 0), message, found=f"ABI and API {versions}")
 
 
-@CHECKS.check("FS-118", Level.REGISTERS, passes=LIBRARY, rows=(18,))
-def sizes_are_set(ground: LibraryGround) -> None:
-    """Look at the sizes of tables that are there."""
-    for entry in ground.entries():
+@registration.check("FS-118")
+def sizes_are_set(plugin: FilesystemLibrary) -> None:
+    """The size of each table that is there is set.
+
+    Otherwise: TensorFlow copies nothing of the table and crashes; here the registration is refused.
+    Remedy: Call TF_SetFilesystemVersionMetadata for each scheme.
+    """
+    for entry in plugin.entries():
         for field in TABLES:
             table = entry.table(field)
             message = f"ops[{entry.index}].{field}_size is 0, though the table is there"
@@ -243,27 +244,45 @@ def sizes_are_set(ground: LibraryGround) -> None:
 # -- what is in the tables ------------------------------------------------------------------------
 
 
-@CHECKS.check("FS-111", Level.REGISTERS, passes=LIBRARY, rows=(11,))
-def schemes_in_lower_case(ground: LibraryGround) -> None:
-    """Look at the text of each scheme."""
-    for entry in ground.entries():
+@registration.check("FS-111", severity=NOTE)
+def schemes_in_lower_case(plugin: FilesystemLibrary) -> None:
+    """A scheme has no upper case letters.
+
+    Otherwise: Lookups are case-sensitive: users who write it in lower case do not reach it.
+    Remedy: Register the scheme in lower case.
+    Source: TensorFlow 2.21, observed
+    """
+    for entry in plugin.entries():
         scheme = entry.scheme or ""
         expect_equal(scheme, scheme.lower(), f"the scheme of ops[{entry.index}]")
 
 
-@CHECKS.check("FS-113", Level.REGISTERS, passes=LIBRARY, rows=(13,))
-def schemes_of_its_own(ground: LibraryGround) -> None:
-    """Compare the schemes with those of TensorFlow."""
-    own = {entry.scheme for entry in ground.entries()}
+@registration.check("FS-113", severity=NOTE)
+def schemes_of_its_own(plugin: FilesystemLibrary) -> None:
+    """A scheme is none that TensorFlow brings itself.
+
+    Otherwise: TensorFlow answers the registration with ALREADY_EXISTS and keeps its own filesystem;
+    here the plugin serves.
+    Remedy: To be of use in TensorFlow as well, choose another scheme.
+    Source: TensorFlow 2.21, observed
+    """
+    own = {entry.scheme for entry in plugin.entries()}
     known = read_table("check/filesystem/tensorflow_schemes.toml")["schemes"]
     taken = [scheme for scheme in known if scheme in own]
     expect(not taken, "TensorFlow has a filesystem of its own for a scheme", found=repr(taken))
 
 
-@CHECKS.check("FS-119", Level.REGISTERS, passes=LIBRARY, rows=(19,))
-def tables_of_this_header(ground: LibraryGround) -> None:
-    """Look at the size of TF_FilesystemOps; a larger one is FS-021."""
-    for tables in ground.tables():
+@registration.check("FS-119", severity=NOTE)
+def tables_of_this_header(plugin: FilesystemLibrary) -> None:
+    """TF_FilesystemOps has the size of the host's header.
+
+    Otherwise: What the plugin's table is too short for counts as NULL.
+    Remedy: Build the plugin with newer headers, if it is to offer what these have more.
+    Source: struct-size rule
+
+    A larger table is FS-021.
+    """
+    for tables in plugin.tables():
         table = tables.tables[FILESYSTEM_OPS.name]
         lost = [slot.name for slot in FILESYSTEM_OPS.slots if slot.name not in table.slots]
         expect(
@@ -274,25 +293,143 @@ def tables_of_this_header(ground: LibraryGround) -> None:
         )
 
 
-@CHECKS.check("FS-122", Level.REGISTERS, passes=LIBRARY, rows=(22,))
-def tables_are_used(ground: LibraryGround) -> None:
-    """Look for tables that nothing opens."""
-    for tables in ground.tables():
+@registration.check("FS-122", severity=NOTE)
+def tables_are_used(plugin: FilesystemLibrary) -> None:
+    """A table of files or regions is used by a function that opens such.
+
+    Otherwise: No host ever calls the table's functions.
+    Remedy: Set the function that opens, or leave the table NULL.
+    """
+    for tables in plugin.tables():
         for name, openers in _OPENERS.items():
             used = name not in tables.tables or any(map(tables.offers, openers))
             what = f"scheme {tables.scheme!r} has {name}, and nothing that opens such"
             expect(used, what, expected=" or ".join(openers))
 
 
-@CHECKS.check("FS-124", Level.REGISTERS, passes=LIBRARY, rows=(24,))
-def defaults_have_what_they_need(ground: LibraryGround) -> None:
-    """Look for operations that neither the plugin offers nor the host can make up."""
-    for tables in ground.tables():
+@registration.check("FS-124", severity=WARNING)
+def defaults_have_what_they_need(plugin: FilesystemLibrary) -> None:
+    """For each operation that is NULL, the host's default has the operations that it needs.
+
+    Otherwise: The operation is UNIMPLEMENTED, in TensorFlow as well.
+    Remedy: Provide the operation, or those that the default is made of.
+    Source: TensorFlow 2.21, observed
+    """
+    for tables in plugin.tables():
         has = partial(has_slot, tables)
-        lost = [slot for slot in _WITH_DEFAULT if not host_offers(has, slot)]
+        lost = [
+            slot for slot, op in OPERATIONS.items() if op.default and not host_offers(has, slot)
+        ]
         empty = [slot.name for slot in FILESYSTEM_OPS.slots[:_OLDEST] if not has(slot.name)]
         expect(
             not lost,
             f"scheme {tables.scheme!r} cannot {', '.join(lost)}",
             found=f"NULL are {', '.join(empty)}",
         )
+
+
+# What looks for credentials or a region in `init` may need some time for each.
+initialisation = Suite(
+    "filesystem", "init", level=ROBUST, ways=RAW, seconds=150, source="filesystem.h"
+)
+
+_ROUNDS = 50
+
+
+@initialisation.check("FS-132", level=WORKS)
+def sets_its_handle_alone(fs: FilesystemWorkspace) -> None:
+    """init succeeds on a zeroed handle, and writes to plugin_filesystem alone.
+
+    Otherwise: The scheme is not registered; what lies behind the handle is the host's.
+    Remedy: Set filesystem->plugin_filesystem or leave it NULL; a status that is not set is OK.
+    """
+    other = fs.another()
+    other.init().must_be_ok()
+    other.cleanup()
+
+
+@initialisation.check("FS-134", traits="writes", severity=WARNING)
+def filesystems_are_independent(fs: FilesystemWorkspace) -> None:
+    """Two filesystems of one plugin do not disturb each other.
+
+    Otherwise: A host that registers the plugin again, or forks, breaks the filesystem that it has.
+    Remedy: Keep all state behind plugin_filesystem.
+    Source: design §9
+    """
+    with further_filesystem(fs) as second, workspace_on(second, fs, "FS-134") as there:
+        with further_filesystem(fs) as first, workspace_on(first, fs, "FS-134") as here:
+            here.make_file("F", b"first")
+            uri = there.make_file()
+            expect_content(here, here.path("F"), b"first", "the content of the first one's file")
+        what = "the content of the second one's file after cleanup of the first"
+        expect_content(there, uri, CONTENT, what)
+
+
+@initialisation.check("FS-135", severity=WARNING)
+def comes_and_goes(fs: FilesystemWorkspace) -> None:
+    """init and cleanup can follow each other many times, and nothing is left behind.
+
+    Otherwise: Each reload of the plugin costs file descriptors or memory.
+    Remedy: Release in cleanup all that init has acquired.
+    """
+
+    def live() -> None:
+        with further_filesystem(fs) as other:
+            if other.has("path_exists"):
+                other.path_exists(fs.missing())
+
+    must_not_grow(live, rounds_of(fs.target.options, _ROUNDS), "init and cleanup")
+
+
+handed_over = Suite("filesystem", "handed-over", ways=RAW, seconds=90, source="filesystem.h")
+
+
+@handed_over.check("FS-126")
+def cleanup_leaves_it_alone(fs: FilesystemWorkspace) -> None:
+    """The plugin does not free what it has handed over.
+
+    Otherwise: The host has freed it: freeing it twice crashes.
+    Remedy: Keep no pointers to schemes, tables and the ops array.
+
+    The memory is watched: allocators write to what is freed.
+    """
+    watched = registration_of(fs).allocated_blocks()
+    other = initialised(fs)
+    before = content_of(watched)
+    other.cleanup()
+    _expect_unchanged(before, watched, "cleanup freed or changed what was handed over")
+
+
+@handed_over.check("FS-128")
+def operations_leave_it_alone(fs: FilesystemWorkspace) -> None:
+    """The plugin does not write to what it has handed over.
+
+    Otherwise: The memory is the host's and freed: the write hits what came in its place.
+    Remedy: Keep no pointers to schemes, tables and the ops array.
+    """
+    watched = registration_of(fs).allocated_blocks()
+    before = content_of(watched)
+    with further_filesystem(fs) as other:
+        with workspace_on(other, fs, "FS-128") as there:
+            codes_of_all(there)
+        _expect_unchanged(before, watched, "an operation freed or changed what was handed over")
+
+
+@handed_over.check("FS-127")
+def works_without_it(fs: FilesystemWorkspace) -> None:
+    """The plugin works after its own tables are overwritten.
+
+    Otherwise: The host frees them after copying: what still reads them crashes, sooner or later.
+    Remedy: Let functions call each other by name, not through the registered tables.
+    """
+    expected = codes_of_all(fs)
+    overwrite(registration_of(fs).allocated_blocks())
+    with further_filesystem(fs) as other, workspace_on(other, fs, "FS-127") as there:
+        found = codes_of_all(there)
+    expect_equal(found, expected, "what the operations return without the plugin's own tables")
+
+
+def _expect_unchanged(before: dict[str, bytes | None], watched: list[Block], message: str) -> None:
+    after = content_of(watched)
+    changed = [name for name, content in before.items() if content != after[name]]
+    expect(not changed, message, found=", ".join(changed))

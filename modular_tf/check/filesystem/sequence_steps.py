@@ -7,12 +7,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.check.expectation import Unsupported
-from modular_tf.check.filesystem.model_walk import OPERATIONS, OPERATIONS_ON_TWO, ModelWalk
+from modular_tf.check.filesystem.access import MOVES
+from modular_tf.check.filesystem.model import ON_ONE_PATH, ModelWalk
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-    from modular_tf.check.filesystem.ground import FilesystemGround
+    from modular_tf.check.filesystem.workspace import FilesystemWorkspace
     from modular_tf.check.sequences.program import Program, Step
 
 _PATHS = ("a", "b", "d", "d/a", "d/b", "d/e", "é*")
@@ -36,7 +37,7 @@ def steps() -> SearchStrategy[Step]:
     piece = st.binary(max_size=_LONGEST_PIECE).map(bytes.hex)
     pieces = st.lists(piece, max_size=_MOST_PIECES)
     number = st.integers(0, _FARTHEST)
-    others = [name for name in OPERATIONS if name != "get_matching_paths"]
+    others = [name for name in ON_ONE_PATH if name != "get_matching_paths"]
     makes = ("create_dir", "recursively_create_dir")
     return st.one_of(
         _step(st, st.sampled_from(["write", "append"]), path, pieces),
@@ -45,7 +46,7 @@ def steps() -> SearchStrategy[Step]:
         _step(st, st.sampled_from(others), path),
         _step(st, st.just("map"), path),
         _step(st, st.just("get_matching_paths"), st.sampled_from(_PATTERNS)),
-        _step(st, st.sampled_from(OPERATIONS_ON_TWO), path, path),
+        _step(st, st.sampled_from(MOVES), path, path),
         _step(st, st.just("paths_exist"), st.lists(path, max_size=_MOST_PIECES)),
     )
 
@@ -86,7 +87,7 @@ def _text(value: str | bytes) -> str:
     return f'"{escaped}", {len(value)}'
 
 
-def perform(ground: FilesystemGround, program: Program) -> None:
+def perform(ground: FilesystemWorkspace, program: Program) -> None:
     """Do a program to a filesystem and to its model, then compare all that there is.
 
     Args:
@@ -107,10 +108,8 @@ def _perform_one(walk: ModelWalk, operation: str, arguments: list[Any]) -> None:
     if operation in {"write", "append"}:
         path, pieces = arguments
         walk.write(path, [bytes.fromhex(p) for p in pieces], append=operation == "append")
-    elif operation in OPERATIONS:
-        walk.on_path(operation, *arguments)
-    elif operation in OPERATIONS_ON_TWO:
-        walk.on_two_paths(operation, *arguments)
+    elif operation in ON_ONE_PATH or operation in MOVES:
+        walk.do(operation, *arguments)
     elif operation in {"read", "map", "paths_exist"}:
         getattr(walk, operation)(*arguments)
     else:
@@ -125,4 +124,4 @@ def _compare_all(walk: ModelWalk) -> None:
             if isinstance(found, bytes):
                 walk.read(path, 0, len(found) + 1)
             else:
-                walk.on_path("get_children", path)
+                walk.do("get_children", path)

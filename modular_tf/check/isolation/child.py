@@ -10,16 +10,22 @@ import traceback
 from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
-from modular_tf.check.announcement import listen
-from modular_tf.check.breach import MEMORY_RULES, raise_harm_to_heap
+from modular_tf.check.calls import listen
 from modular_tf.check.catalogue import all_checks
-from modular_tf.check.damage import is_damaged, loading
 from modular_tf.check.expectation import Blocked
-from modular_tf.check.group_stage import stage_of_group
-from modular_tf.check.heap_watch import Depth, HeapWatch
 from modular_tf.check.isolation.progress import FRESH_STATUS, Progress
 from modular_tf.check.judgement import tried
+from modular_tf.check.memory_watch import (
+    MEMORY_RULES,
+    Depth,
+    HeapWatch,
+    is_damaged,
+    loading,
+    raise_harm_to_heap,
+)
 from modular_tf.check.outcome import Verdict
+from modular_tf.check.sequences.stage import GROUP, SequenceStage
+from modular_tf.check.session import session_of
 from modular_tf.errors import ModularTFError
 from modular_tf.native.crash_report import report_crashes
 from modular_tf.processes.child import REPORT, become_child, close_streams, dump_no_core
@@ -31,7 +37,7 @@ if TYPE_CHECKING:
     from modular_tf.check.isolation.call_log import CallLog
     from modular_tf.check.isolation.job import Job
     from modular_tf.check.outcome import Outcome
-    from modular_tf.check.target import Stage
+    from modular_tf.check.session import Session
 
 
 def run(job: Job, log: CallLog, ends: Sequence[int], parent: int) -> NoReturn:
@@ -86,16 +92,17 @@ def _go_through(job: Job, log: CallLog, progress: Progress) -> None:
     progress.finish()
 
 
-def _loaded(job: Job) -> Stage:
+def _loaded(job: Job) -> Session:
     with loading():
-        stage = stage_of_group(job.target, job.checks[0])
+        searches = all_checks()[job.checks[0]].group == GROUP
+        stage = SequenceStage(job.target) if searches else session_of(job.target)
         rule_id = MEMORY_RULES.get(job.target.kind)
         if rule_id is not None:  # a library is not loaded yet
             raise_harm_to_heap(HeapWatch(), "the plugin was loaded", rule_id, Depth.ALL)
     return stage
 
 
-def _try(check: Check, stage: Stage, job: Job, progress: Progress) -> None:
+def _try(check: Check, stage: Session, job: Job, progress: Progress) -> None:
     outcome = tried(check, stage, subject=job.subject, reached=job.target.reached)
     lost = progress.lost_streams()
     progress.leave(_without_streams(outcome, lost) if lost else outcome)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from modular_tf.check.call_journal import once_each
+from modular_tf.check.calls import once_each
 from modular_tf.check.outcome import Incident, Outcome, Verdict
 from modular_tf.processes.ending import MUTE_STATUS, ChildEnding, sanitizer_report, signal_in_full
 

@@ -14,7 +14,7 @@ from modular_tf.check.isolation.scratch import scratch_folder
 from modular_tf.check.isolation.watched_group import WatchedGroup
 from modular_tf.check.limits import Limits
 from modular_tf.check.outcome import Outcome
-from modular_tf.check.staging import import_stages
+from modular_tf.check.session import import_sessions
 from modular_tf.processes.watched_child import watch_over
 from modular_tf.processes.zygote import serve_zygote
 
@@ -43,7 +43,7 @@ def serve(*, limits: dict[str, Any], scratch: str, **own: Any) -> NoReturn:
 
 def _warm_up() -> None:
     all_checks()
-    import_stages()
+    import_sessions()
 
 
 def try_job(job: Job, limits: Limits, scratch: str, tell: Tell, listener: int) -> None:

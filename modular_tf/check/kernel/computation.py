@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
-from modular_tf.check.check import HOST, CheckList
+from modular_tf.check.check import HOST, Suite
 from modular_tf.check.expectation import expect
-from modular_tf.check.level import Level
 
 if TYPE_CHECKING:
     from modular_tf.check.kernel.stage import KernelGround
 
-CHECKS = CheckList("kernel", "kernel computation")
-
-_SECONDS = 120.0
-_RULES = (
-    "KN-088", "KN-063", "KN-076", "KN-077", "KN-079", "KN-080", "KN-083", "KN-084",
-    "KN-085", "KN-095", "KN-096", "KN-100", "KN-101",
-)  # fmt: skip
+suite = Suite("kernel", "kernel computation", ways=HOST, seconds=120)
 
 
+@suite.judge(
+    "KN-088",
+    "KN-063",
+    "KN-076",
+    "KN-077",
+    "KN-079",
+    "KN-080",
+    "KN-083",
+    "KN-084",
+    "KN-085",
+    "KN-095",
+    "KN-096",
+    "KN-100",
+    "KN-101",
+)
 def expect_kept(rule_id: str, ground: KernelGround) -> None:
     """Call each kernel with made-up inputs; that it reports a failure is no fault.
 
@@ -34,10 +41,4 @@ def expect_kept(rule_id: str, ground: KernelGround) -> None:
         "" if first is None else f"{first.call} breaks the rule",
         expected="a result, or a failure that the kernel reports",
         found="" if first is None else first.error.message,
-    )
-
-
-for _rule_id in _RULES:
-    CHECKS.check(_rule_id, Level.WORKS, passes=HOST, seconds=_SECONDS)(
-        partial(expect_kept, _rule_id)
     )

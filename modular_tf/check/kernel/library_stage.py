@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import os
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from modular_tf.check.call_journal import CallJournal
 from modular_tf.check.device.raw_platform import read_tables
-from modular_tf.check.expectation import Blocked
+from modular_tf.check.session import LibrarySession, blocked_by
 from modular_tf.concurrency.computed_once import computed_once
-from modular_tf.errors import ModularTFError
 from modular_tf.kernel.registry import KernelRegistry, plugin_kernels
-from modular_tf.loading.binding import map_file
 from modular_tf.loading.device_loader import ENTRY_POINT
 from modular_tf.loading.kernel_loader import KERNEL_INIT, init_kernels
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from modular_tf.check.check import Check
-    from modular_tf.check.target import Target
     from modular_tf.loading.kernel_loader import KernelOffer
     from modular_tf.native.library import Library
     from modular_tf.rules import Violation
@@ -28,36 +19,8 @@ if TYPE_CHECKING:
 _NAME = "plugin"
 
 
-class KernelLibraryStage:
-    """A library, initialised once for all checks of one process; see `Stage`.
-
-    Attributes:
-        target: What is checked.
-        journal: The calls.
-    """
-
-    def __init__(self, target: Target) -> None:
-        self.target = target
-        self.journal = CallJournal()
-
-    @property
-    def calls(self) -> list[str]:
-        """The calls of the current check."""
-        return self.journal.calls
-
-    def lacks(self, needs: tuple[str, ...]) -> str | None:
-        """Return None: there are no slots."""
-        del needs
-        return None
-
-    @contextmanager
-    def ground(self, check: Check) -> Iterator[KernelLibraryStage]:
-        """Return what the check's function is given: this."""
-        del check
-        yield self
-
-    def close(self) -> None:
-        """Do nothing: what was registered stays for the life of the process."""
+class KernelLibraryStage(LibrarySession):
+    """A library, initialised once for all checks of one process."""
 
     @computed_once
     def offer(self) -> KernelOffer:
@@ -66,11 +29,8 @@ class KernelLibraryStage:
         Raises:
             Blocked: It cannot be mapped.
         """
-        self.journal.enter(f"dlopen({os.path.basename(self.target.path)})")
-        try:
-            library = map_file(self.target.path, self.target.companions, self.target.absent)
-        except ModularTFError as error:
-            raise Blocked(error.message) from None
+        with blocked_by():
+            library = self.map()
         self._init_devices(library)
         call = f"{KERNEL_INIT}()"
         self.journal.enter(call)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from modular_tf.check.check import HOST, CheckList
-from modular_tf.check.concurrency import run_at_once
+from modular_tf.check.check import HOST, ROBUST, Suite
 from modular_tf.check.expectation import Deviation
 from modular_tf.check.kernel.results import expect_agreement
 from modular_tf.check.kernel.subject import LostCallError
-from modular_tf.check.level import Level
+from modular_tf.check.under_load import at_once
 from modular_tf.errors import ModularTFError
 from modular_tf.rules.kernel import COMPUTATION_RETURNS
 
@@ -22,14 +21,24 @@ if TYPE_CHECKING:
     from modular_tf.check.kernel.subject import KernelSubject
     from modular_tf.kernel.prepared_kernel import PreparedKernel
 
-CHECKS = CheckList("kernel", "kernel objects")
+suite = Suite(
+    "kernel",
+    "kernel objects",
+    level=ROBUST,
+    ways=HOST,
+    seconds=120,
+    source="TensorFlow 2.21, observed",
+)
 
-_SECONDS = 120.0
 
-
-@CHECKS.check("KN-061", Level.ROBUST, passes=HOST, seconds=_SECONDS)
+@suite.check("KN-061")
 def missing_attributes_are_failures(ground: KernelGround) -> None:
-    """Each attribute that no input gives is left out once."""
+    """A kernel reports a missing attribute as a failure.
+
+    Otherwise: It ends the process, or throws, for a node that lacks an attribute.
+    Remedy: Look at the status of each TF_OpKernelConstruction_GetAttr function; pass it to
+    TF_OpKernelConstruction_Failure where it is not OK.
+    """
     for working in ground.survey.working:
         for sample in _lacking_one(working.sample):
             try:
@@ -50,9 +59,13 @@ def _lacking_one(sample: Sample) -> Iterator[Sample]:
         yield sample._replace(node=replace(sample.node, attrs=attrs))
 
 
-@CHECKS.check("KN-062", Level.ROBUST, passes=HOST, seconds=_SECONDS)
+@suite.check("KN-062")
 def two_objects_can_be_made_at_once(ground: KernelGround) -> None:
-    """One of them computes after the other is deleted."""
+    """Two objects of a kernel can be made at once, and one be deleted while the other works.
+
+    Otherwise: TensorFlow makes two where two threads ask for the same kernel, and deletes one.
+    Remedy: Let objects share nothing that is not guarded, and delete only what is an object's own.
+    """
     subject = ground.subject
     for sample, outputs in ground.survey.working:
         kept = _one_of_two(subject, sample)
@@ -68,7 +81,7 @@ def two_objects_can_be_made_at_once(ground: KernelGround) -> None:
 
 def _one_of_two(subject: KernelSubject, sample: Sample) -> PreparedKernel | None:
     try:
-        first, _ = run_at_once([lambda: subject.prepare(sample)] * 2)
+        first, _ = at_once([lambda: subject.prepare(sample)] * 2)
     except LostCallError:
         return None
     except ModularTFError as error:

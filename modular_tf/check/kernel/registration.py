@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
-from modular_tf.check.check import LIBRARY, CheckList
+from modular_tf.check.check import LIBRARY, LOADS, REGISTERS, Suite
 from modular_tf.check.expectation import Blocked, Deviation, Unsupported
-from modular_tf.check.level import Level
 from modular_tf.rules.kernel import KERNEL_INIT_RETURNS, KERNELS_REGISTERED
 
 if TYPE_CHECKING:
     from modular_tf.check.kernel.library_stage import KernelLibraryStage
 
-CHECKS = CheckList("kernel", "kernel registration")
+suite = Suite("kernel", "kernel registration", ways=LIBRARY)
 
-_LOADS = ("KN-005", "KN-004")
-_REGISTERS = (
-    "KN-007", "KN-012", "KN-013", "KN-014", "KN-015", "KN-016", "KN-017", "KN-020", "KN-022",
+
+@suite.judge(
+    "KN-007",
+    "KN-012",
+    "KN-013",
+    "KN-014",
+    "KN-015",
+    "KN-016",
+    "KN-017",
+    "KN-020",
+    "KN-022",
     "KN-023",
-)  # fmt: skip
-
-
+    level=REGISTERS,
+)
+@suite.judge("KN-005", "KN-004", level=LOADS)
 def _judged(rule_id: str, stage: KernelLibraryStage) -> None:
     """Take the loader's word for whether a rule is kept."""
     found = [one.message for one in stage.violations if one.rule_id == rule_id]
@@ -32,8 +38,3 @@ def _judged(rule_id: str, stage: KernelLibraryStage) -> None:
         raise Blocked(f"TF_InitKernel does not return: see {KERNEL_INIT_RETURNS.id}")
     if KERNELS_REGISTERED.id in broken:
         raise Unsupported("the plugin registers no kernels")
-
-
-for _rule_id in (*_LOADS, *_REGISTERS):
-    _level = Level.LOADS if _rule_id in _LOADS else Level.REGISTERS
-    CHECKS.check(_rule_id, _level, passes=LIBRARY)(partial(_judged, _rule_id))

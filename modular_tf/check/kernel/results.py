@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from modular_tf.check.check import HOST, CheckList
-from modular_tf.check.concurrency import run_at_once
+from modular_tf.check.check import HOST, ROBUST, WORKS, Suite
 from modular_tf.check.expectation import Deviation, Unsupported, expect, where_they_differ
 from modular_tf.check.kernel.computation import expect_kept
 from modular_tf.check.kernel.numpy_references import reference_of
 from modular_tf.check.kernel.sample_values import agree
 from modular_tf.check.kernel.samples import Form, NoSampleError, sample_of
 from modular_tf.check.kernel.subject import LostCallError, input_bytes
-from modular_tf.check.level import Level
+from modular_tf.check.under_load import at_once
 from modular_tf.errors import ModularTFError
 
 if TYPE_CHECKING:
@@ -24,9 +23,15 @@ if TYPE_CHECKING:
     from modular_tf.check.kernel.survey import Working
     from modular_tf.kernel.prepared_kernel import PreparedKernel
 
-CHECKS = CheckList("kernel", "kernel results")
+suite = Suite(
+    "kernel",
+    "kernel results",
+    level=ROBUST,
+    ways=HOST,
+    seconds=120,
+    source="TensorFlow 2.21, observed",
+)
 
-_SECONDS = 120.0
 _CALLS = 8
 _THREADS = 4
 
@@ -63,9 +68,17 @@ def _repeatable(ground: KernelGround) -> Iterator[tuple[Working, PreparedKernel]
     return (pair for pair in _objects(ground) if not pair[0].sample.definition.is_stateful)
 
 
-@CHECKS.check("KN-090", Level.ROBUST, passes=HOST, seconds=_SECONDS)
+@suite.check("KN-090")
 def tensors_are_deleted(ground: KernelGround) -> None:
-    """What a kernel keeps after its first calls is no leak."""
+    """A kernel deletes every tensor that it was given.
+
+    Otherwise: Memory grows with every call.
+    Remedy: Call TF_DeleteTensor for each tensor of TF_GetInput, TF_AllocateOutput and
+    TF_AllocateTemp, on every way through `compute`.
+    Source: kernels.h
+
+    What a kernel keeps after its first calls is no leak.
+    """
     subject = ground.subject
     for (sample, _), kernel in _objects(ground):
         for _ in range(2):
@@ -82,9 +95,13 @@ def tensors_are_deleted(ground: KernelGround) -> None:
         )
 
 
-@CHECKS.check("KN-091", Level.ROBUST, passes=HOST, seconds=_SECONDS)
+@suite.check("KN-091")
 def threads_get_equal_results(ground: KernelGround) -> None:
-    """Four threads call one object, eight times each."""
+    """A kernel gives equal results when four threads use one object of it.
+
+    Otherwise: Models that run steps side by side compute something else each time.
+    Remedy: Keep what changes during a call on its stack, or guard it by a lock.
+    """
     subject = ground.subject
     for (sample, outputs), kernel in _repeatable(ground):
 
@@ -92,7 +109,7 @@ def threads_get_equal_results(ground: KernelGround) -> None:
             return [subject.run(kernel, sample) for _ in range(_CALLS)]
 
         try:
-            of_threads = run_at_once([calls] * _THREADS)
+            of_threads = at_once([calls] * _THREADS)
         except ModularTFError as error:
             message = f"{sample.call('compute')} fails in {_THREADS} threads at once"
             raise Deviation(message, expected="the same result", found=error.message) from None
@@ -100,9 +117,13 @@ def threads_get_equal_results(ground: KernelGround) -> None:
             expect_agreement(sample, found, outputs, "in one of several threads")
 
 
-@CHECKS.check("KN-092", Level.ROBUST, passes=HOST, seconds=_SECONDS)
+@suite.check("KN-092")
 def other_shapes_are_computed_anew(ground: KernelGround) -> None:
-    """One object computes two shapes; a new one computes the second alone."""
+    """A kernel object gives the same result for another shape as a new one does.
+
+    Otherwise: Results depend on what was computed before.
+    Remedy: Keep nothing of the shape of one call for the next.
+    """
     subject = ground.subject
     for (sample, _), kernel in _repeatable(ground):
         try:
@@ -124,7 +145,7 @@ def _of_other_shape(ground: KernelGround, sample: Sample) -> Sample:
     return sample_of(sample.registration, sample.definition, form, ground.random)
 
 
-@CHECKS.check("KN-093", Level.ROBUST, passes=HOST, seconds=_SECONDS)
+@suite.check("KN-093")
 def inputs_are_not_written_to(ground: KernelGround) -> None:
     """No input is given away for an output; the host looks at the first call of an object."""
     expect_kept("KN-093", ground)
@@ -140,9 +161,14 @@ def inputs_are_not_written_to(ground: KernelGround) -> None:
             expect(held == tensor.data, message, expected=expected, found=found)
 
 
-@CHECKS.check("KN-099", Level.WORKS, passes=HOST, seconds=_SECONDS)
+@suite.check("KN-099", level=WORKS)
 def results_are_those_of_numpy(ground: KernelGround) -> None:
-    """Operations that TensorFlow defines and numpy computes."""
+    """The results of well-known operations are those of numpy, within the type's accuracy.
+
+    Otherwise: Models compute something else than on other devices.
+    Remedy: Compare the kernel with TensorFlow's own for the inputs that the message names.
+    Source: numpy
+    """
     tried = 0
     for sample, outputs in ground.survey.working:
         expected = reference_of(sample)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from modular_tf.check.breach import MEMORY_RULES, raise_harm_to_heap
-from modular_tf.check.heap_watch import HeapWatch
+from modular_tf.check.memory_watch import MEMORY_RULES, HeapWatch, raise_harm_to_heap
 from modular_tf.device.arrays.array_content import ArrayContent, content_of
 from modular_tf.device.device import DeviceArray
 from modular_tf.errors import ModularTFError, NotFoundError
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from modular_tf.abi.data_types import DataType
-    from modular_tf.check.call_journal import CallJournal
+    from modular_tf.check.calls import CallJournal
     from modular_tf.check.kernel.samples import Sample, SampleTensor
     from modular_tf.device.device import Device
     from modular_tf.kernel.node import Node

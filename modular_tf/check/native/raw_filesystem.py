@@ -17,79 +17,10 @@ if TYPE_CHECKING:
 
 _BUFFERS = 2  # the type of an option whose values are buffers
 
-FILESYSTEM = "TF_FilesystemOps"
-RANDOM_ACCESS_FILE = "TF_RandomAccessFileOps"
-WRITABLE_FILE = "TF_WritableFileOps"
-READ_ONLY_MEMORY_REGION = "TF_ReadOnlyMemoryRegionOps"
-
-_PATH = "void(*)(void *, char const *, void *)"  # filesystem, path, status
-_TWO_PATHS = "void(*)(void *, char const *, char const *, void *)"
-_OPEN = "void(*)(void *, char const *, void *, void *)"  # filesystem, path, file, status
-_LIST = "int(*)(void *, char const *, void *, void *)"
-_FILE = "void(*)(void *, void *)"  # file, status
-_OBJECT = "void(*)(void *)"
-
-# Booleans come back as a byte: a plugin's may be neither 0 nor 1.
-_TYPES: Mapping[str, Mapping[str, str]] = {
-    FILESYSTEM: {
-        "init": _FILE,
-        "cleanup": _OBJECT,
-        "new_random_access_file": _OPEN,
-        "new_writable_file": _OPEN,
-        "new_appendable_file": _OPEN,
-        "new_read_only_memory_region_from_file": _OPEN,
-        "create_dir": _PATH,
-        "recursively_create_dir": _PATH,
-        "delete_file": _PATH,
-        "delete_dir": _PATH,
-        "delete_recursively": "void(*)(void *, char const *, void *, void *, void *)",
-        "rename_file": _TWO_PATHS,
-        "copy_file": _TWO_PATHS,
-        "path_exists": _PATH,
-        "paths_exist": "uint8_t(*)(void *, void *, int, void *)",
-        "stat": _OPEN,
-        "is_directory": "uint8_t(*)(void *, char const *, void *)",
-        "get_file_size": "int64_t(*)(void *, char const *, void *)",
-        "translate_name": "char *(*)(void *, char const *)",
-        "get_children": _LIST,
-        "get_matching_paths": _LIST,
-        "flush_caches": _OBJECT,
-        "start_transaction": "int(*)(void *, void *, void *)",
-        "end_transaction": "int(*)(void *, void *, void *)",
-        "add_to_transaction": _LIST,
-        "get_transaction_for_path": _LIST,
-        "get_or_start_transaction_for_path": _LIST,
-        "decode_transaction_token": "char *(*)(void *, void *)",
-        "get_filesystem_configuration": "void(*)(void *, void *, void *, void *)",
-        "set_filesystem_configuration": "void(*)(void *, void *, int, void *)",
-        "get_filesystem_configuration_option": _OPEN,
-        "set_filesystem_configuration_option": "void(*)(void *, void *, void *)",
-    },
-    RANDOM_ACCESS_FILE: {
-        "cleanup": _OBJECT,
-        "read": "int64_t(*)(void *, uint64_t, size_t, char *, void *)",
-    },
-    WRITABLE_FILE: {
-        "cleanup": _OBJECT,
-        "append": "void(*)(void *, char const *, size_t, void *)",
-        "tell": "int64_t(*)(void *, void *)",
-        "flush": _FILE,
-        "sync": _FILE,
-        "close": _FILE,
-    },
-    READ_ONLY_MEMORY_REGION: {
-        "cleanup": _OBJECT,
-        "data": "void *(*)(void *)",
-        "length": "uint64_t(*)(void *)",
-    },
-}
-"""The C types of what can be called. `get_filesystem_configuration_keys` is not among them: what
-it takes is ambiguous, so no host calls it."""
-
 
 @cache
-def _type(table: str, slot: str) -> Any:
-    return ffi.typeof(_TYPES[table][slot])
+def _type(declaration: str) -> Any:
+    return ffi.typeof(declaration)
 
 
 class RawSlots:
@@ -97,23 +28,24 @@ class RawSlots:
 
     Args:
         addresses: For each table's C name the address of each of its slots, 0 for NULL.
+        types: Likewise the C type of each slot that can be called.
         free: The plugin's `plugin_memory_free`.
     """
 
-    def __init__(self, addresses: Mapping[str, Mapping[str, int]], free: int) -> None:
+    def __init__(
+        self,
+        addresses: Mapping[str, Mapping[str, int]],
+        types: Mapping[str, Mapping[str, str]],
+        free: int,
+    ) -> None:
         self._addresses = addresses
-        self._free = ffi.cast(_OBJECT, free)
-
-    def has(self, name: str) -> bool:
-        """Return whether a slot is set: `SLOT`, or `TABLE.SLOT` where several tables have it."""
-        table, dot, slot = name.rpartition(".")
-        tables = (table,) if dot else tuple(_TYPES)
-        return any(self._addresses.get(one, {}).get(slot) for one in tables)
+        self._types = types
+        self._free = ffi.cast("void(*)(void *)", free)
 
     def function(self, table: str, slot: str) -> Any:
         """Return a slot as a function that releases the GIL, None where it is NULL."""
         address = self._addresses.get(table, {}).get(slot)
-        return ffi.cast(_type(table, slot), address) if address else None
+        return ffi.cast(_type(self._types[table][slot]), address) if address else None
 
     def free(self, address: int) -> None:
         """Call the plugin's own free."""

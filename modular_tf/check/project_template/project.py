@@ -1,4 +1,4 @@
-"""Writing a new project: the templates with the names in them, all at once or not at all."""
+"""The project that a plugin author begins with: its names, and writing it, whole or not at all."""
 
 from __future__ import annotations
 
@@ -8,18 +8,24 @@ import os
 import re
 import shutil
 import tempfile
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
 import modular_tf
+from modular_tf.abi.registered_names import TENSORFLOW_DEVICE_NAME
 from modular_tf.errors import InvalidArgumentError
+from modular_tf.filesystem.uri import scheme_of
+from modular_tf.tables import read_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
-    from modular_tf.check.project_template.names import ProjectNames
+__all__ = ["KINDS", "ProjectNames", "project_names", "render_project", "write_project"]
 
-__all__ = ["render_project", "write_project"]
+KINDS = ("filesystem", "device")
+"""The kinds of plugins that there are projects for."""
 
+_PROJECT = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[-_][A-Za-z0-9]+)*")
 _TEMPLATES = os.path.join(os.path.dirname(__file__), "templates")
 _SUFFIX = ".in"  # so that no tool takes a template for what it will be
 _PLACEHOLDER = re.compile(r"@([A-Z]+(?:_[A-Z]+)*)@")
@@ -27,20 +33,84 @@ _SOURCE = re.compile(r"[A-Za-z0-9./](?:[^'\"{}`$\\\s]| @ )*")  # for YAML, TOML 
 _ENTRY_POINTS = {"filesystem": "TF_InitPlugin", "device": "SE_InitPlugin; TF_InitKernel"}
 
 
+@dataclass(frozen=True, slots=True)
+class ProjectNames:
+    """The names of one project.
+
+    Attributes:
+        kind: `filesystem` or `device`.
+        project: As given: the distribution, and by default the directory.
+        library: The library is `lib<this>.so`.
+        registered: The scheme, or the device type, which is the platform's name too.
+    """
+
+    kind: str
+    project: str
+    library: str
+    registered: str
+
+    @property
+    def users_write(self) -> str:
+        """How the user of the plugin names what it serves."""
+        return f"{self.registered}://" if self.kind == "filesystem" else f"{self.registered}:0"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return them as JSON knows them."""
+        return asdict(self)
+
+
+def project_names(
+    kind: str, name: str, *, scheme: str | None = None, device_type: str | None = None
+) -> ProjectNames:
+    """Return the names of a project of one of `KINDS`, which its author calls `name`: `my-store`.
+
+    The scheme of a filesystem is by default the name in small letters, without - and _; the type of
+    a device is the name in capitals, with _ for -.
+
+    Raises:
+        InvalidArgumentError: One of them cannot be a name of that kind, or is taken.
+    """
+    if kind == "filesystem" and device_type is not None:
+        raise InvalidArgumentError("a filesystem has a scheme, no type: give --scheme")
+    if kind == "device" and scheme is not None:
+        raise InvalidArgumentError("a device has a type, no scheme: give --type")
+    if not _PROJECT.fullmatch(name):
+        raise InvalidArgumentError(
+            f"{name!r} cannot be the name of a project: a letter must begin it, then letters and "
+            "digits, with single - or _ between them"
+        )
+    _require_free("projects", name.lower().replace("_", "-"), "--directory says where it goes")
+    if kind == "filesystem":
+        registered = re.sub("[-_]", "", name).lower() if scheme is None else scheme
+        if not registered or scheme_of(f"{registered}://") != registered:
+            raise InvalidArgumentError(
+                f"{registered!r} cannot be a scheme: hosts find schemes of a letter, then one or "
+                "more letters, digits and dots; give another with --scheme"
+            )
+        _require_free("schemes", registered.lower(), "give another with --scheme")
+    else:
+        registered = name.upper().replace("-", "_") if device_type is None else device_type
+        if not TENSORFLOW_DEVICE_NAME.fullmatch(registered):
+            raise InvalidArgumentError(
+                f"{registered!r} cannot be a device type: hosts take capital letters A to Z and _ "
+                "after the first; give another with --type"
+            )
+        _require_free("device_types", registered, "give another with --type")
+    return ProjectNames(kind, name, name.lower().replace("-", "_"), registered)
+
+
+def _require_free(what: str, name: str, remedy: str) -> None:
+    if name in read_table("check/project_template/taken_names.toml")[what]:
+        raise InvalidArgumentError(f"{name!r} is taken already; {remedy}")
+
+
 def write_project(
     names: ProjectNames, directory: str, install_from: str | None = None
 ) -> tuple[str, ...]:
-    """Write a project into a directory that does not exist yet.
+    """Write a project into a directory that does not exist yet; return its files, sorted.
 
-    It appears whole: it is made beside its place and renamed.
-
-    Args:
-        names: Its names.
-        directory: Where; its parent must exist.
-        install_from: What pip installs as modular_tf; see `render_project`.
-
-    Returns:
-        The files, relative to the directory, sorted.
+    It appears whole: it is made beside its place and renamed. See `render_project` for
+    `install_from`; the files are relative to the directory.
 
     Raises:
         FileExistsError: There is something already.
@@ -57,7 +127,10 @@ def write_project(
     try:
         made = os.path.join(scratch, "project")  # with the permissions that directories get here
         for name, content in files.items():
-            _write(os.path.join(made, name), content)
+            path = os.path.join(made, name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "x", encoding="utf-8", newline="\n") as stream:
+                stream.write(content)
         os.rename(made, directory)
     finally:
         shutil.rmtree(scratch)
@@ -67,18 +140,37 @@ def write_project(
 def render_project(names: ProjectNames, install_from: str | None = None) -> dict[str, str]:
     """Return the content of a project's files by their names, sorted. [any thread]
 
-    Args:
-        names: Its names.
-        install_from: What pip installs as modular_tf: a requirement, a URL, or the path of a
-            checkout in the project; None for this version from an index.
+    `install_from` is what pip installs as modular_tf: a requirement, a URL, or the path of a
+    checkout in the project; None for this version from an index.
 
     Raises:
         InvalidArgumentError: pip cannot install modular_tf from there in continuous integration.
     """
-    source = _this_version() if install_from is None else install_from
-    _require_source(source)
+    this_version = f"modular_tf>={modular_tf.__version__}"
+    source = this_version if install_from is None else install_from
+    if not _SOURCE.fullmatch(source):
+        raise InvalidArgumentError(f"{source!r} is nothing that pip could install modular_tf from")
+    if os.path.isabs(source):
+        raise InvalidArgumentError(
+            f"{source!r} is a path of this machine, which continuous integration lacks: give a "
+            "URL, or the path of a checkout in the project"
+        )
+    requirement = source  # of the build of a wheel, which does not know paths in the project
+    if not source.startswith("modular_tf"):
+        requirement = f"modular_tf @ {source}" if "://" in source else this_version
     templates = dict(_templates("either")) | dict(_templates(names.kind))
-    values = _values(names, templates, source)
+    sources = sorted(name for name in templates if name.endswith(".cc"))
+    values = {
+        "NAME": names.project,
+        "KIND": names.kind,
+        "LIBRARY": names.library,
+        "SCHEME": names.registered,
+        "DEVICE_TYPE": names.registered,
+        "ENTRY_POINT": _ENTRY_POINTS[names.kind],
+        "SOURCES": "".join(f"\n  {name}" for name in sources),
+        "MODULAR_TF": source,
+        "REQUIREMENT": requirement,
+    }
     return {
         name: _PLACEHOLDER.sub(lambda found: values[found[1]], templates[name])
         for name in sorted(templates)
@@ -92,46 +184,3 @@ def _templates(folder: str) -> Iterator[tuple[str, str]]:
             path = os.path.join(directory, name)
             with open(path, encoding="utf-8") as stream:
                 yield os.path.relpath(path, top).removesuffix(_SUFFIX), stream.read()
-
-
-def _this_version() -> str:
-    return f"modular_tf>={modular_tf.__version__}"
-
-
-def _require_source(source: str) -> None:
-    if not _SOURCE.fullmatch(source):
-        raise InvalidArgumentError(f"{source!r} is nothing that pip could install modular_tf from")
-    if os.path.isabs(source):
-        raise InvalidArgumentError(
-            f"{source!r} is a path of this machine, which continuous integration lacks: give a "
-            "URL, or the path of a checkout in the project"
-        )
-
-
-def _requirement(source: str) -> str:
-    """Return what the build of a wheel requires; a path in the project cannot be told there."""
-    if source.startswith("modular_tf"):
-        return source
-    return f"modular_tf @ {source}" if "://" in source else _this_version()
-
-
-def _values(names: ProjectNames, templates: Mapping[str, str], source: str) -> dict[str, str]:
-    """Return what stands for each placeholder."""
-    sources = sorted(name for name in templates if name.endswith(".cc"))
-    return {
-        "NAME": names.project,
-        "KIND": names.kind,
-        "LIBRARY": names.library,
-        "SCHEME": names.registered,
-        "DEVICE_TYPE": names.registered,
-        "ENTRY_POINT": _ENTRY_POINTS[names.kind],
-        "SOURCES": "".join(f"\n  {name}" for name in sources),
-        "MODULAR_TF": source,
-        "REQUIREMENT": _requirement(source),
-    }
-
-
-def _write(path: str, content: str) -> None:
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path, "x", encoding="utf-8", newline="\n") as stream:
-        stream.write(content)

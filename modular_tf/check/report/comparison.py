@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from modular_tf.check.outcome import BAD, Verdict
 from modular_tf.check.report.report import labels
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Mapping
 
-    from modular_tf.check.report.report import PluginReport, Report
+    from modular_tf.check.report.report import Report
 
 _RANKS = {
     Verdict.PASSED: 0,
@@ -46,17 +46,6 @@ class Change:
     before: Verdict | None
     after: Verdict | None
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return it as JSON knows it."""
-        return {
-            "plugin": self.plugin,
-            "check_id": self.check_id,
-            "subject": self.subject,
-            "reached": self.reached,
-            "before": None if self.before is None else self.before.value,
-            "after": None if self.after is None else self.after.value,
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
@@ -74,49 +63,38 @@ class Comparison:
     added: tuple[Change, ...]
     gone: tuple[Change, ...]
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return it as JSON knows it."""
-        return {
-            name: [change.as_dict() for change in getattr(self, name)]
-            for name in ("better", "worse", "added", "gone")
-        }
-
 
 def compare(before: Report, after: Report) -> Comparison:
     """Compare two runs; `same_plugins` says which of their plugins are the same."""
-    names_then, names_now = labels(before.plugins), labels(after.plugins)
-    same = same_plugins(
-        [each.path for each in before.plugins], [each.path for each in after.plugins]
-    )
-    then = {
-        (same.get(plugin.path, plugin.path), *key): (verdict, names_then[plugin.path])
-        for plugin in before.plugins
-        for key, verdict in _verdicts(plugin)
+    same = same_plugins([it.path for it in before.plugins], [it.path for it in after.plugins])
+    then, now = _verdicts(before, same), _verdicts(after, {})
+    found: dict[str, list[Change]] = {"better": [], "worse": [], "added": [], "gone": []}
+    for key in now | then:
+        name, new = now.get(key, ("", None))
+        old_name, old = then.get(key, ("", None))
+        change = Change(name or old_name, *key[1:], old, new)
+        if old is None:
+            found["added"].append(change)
+        elif new is None:
+            found["gone"].append(change)
+        elif _RANKS[old] != _RANKS[new]:
+            found["better" if _RANKS[new] < _RANKS[old] else "worse"].append(change)
+    return Comparison(**{name: tuple(changes) for name, changes in found.items()})
+
+
+def _verdicts(
+    report: Report, same: Mapping[str, str]
+) -> dict[tuple[str, str, str, str], tuple[str, Verdict]]:
+    """Return the label of the plugin and the verdict by plugin, check, subject and way."""
+    names = labels(report.plugins)
+    return {
+        (same.get(plugin.path, plugin.path), each.check_id, each.subject, each.reached.value): (
+            names[plugin.path],
+            each.verdict,
+        )
+        for plugin in report.plugins
+        for each in plugin.outcomes
     }
-    now = {
-        (plugin.path, *key): (verdict, names_now[plugin.path])
-        for plugin in after.plugins
-        for key, verdict in _verdicts(plugin)
-    }
-    changes = [
-        Change(name, *key[1:], then[key][0], verdict)
-        for key, (verdict, name) in now.items()
-        if key in then
-    ]
-    return Comparison(
-        better=tuple(change for change in changes if _steps(change) < 0),
-        worse=tuple(change for change in changes if _steps(change) > 0),
-        added=tuple(
-            Change(name, *key[1:], None, verdict)
-            for key, (verdict, name) in now.items()
-            if key not in then
-        ),
-        gone=tuple(
-            Change(name, *key[1:], verdict, None)
-            for key, (verdict, name) in then.items()
-            if key not in now
-        ),
-    )
 
 
 def same_plugins(before: Iterable[str], after: Iterable[str]) -> dict[str, str]:
@@ -144,14 +122,3 @@ def _by_end(paths: Iterable[str], length: int) -> dict[tuple[str, ...], list[str
     for path in paths:
         ends.setdefault(tuple(path.split(os.sep)[-length:]), []).append(path)
     return ends
-
-
-def _steps(change: Change) -> int:
-    if change.before is None or change.after is None:
-        return 0
-    return _RANKS[change.after] - _RANKS[change.before]
-
-
-def _verdicts(plugin: PluginReport) -> Iterator[tuple[tuple[str, str, str], Verdict]]:
-    for outcome in plugin.outcomes:
-        yield (outcome.check_id, outcome.subject, outcome.reached.value), outcome.verdict

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.check.catalogue import all_checks
-from modular_tf.check.level import Level
 from modular_tf.check.outcome import Outcome, Verdict
 from modular_tf.check.report.report import PluginReport, Report
 from modular_tf.check.report.wording import remedy
-from modular_tf.check.settings import KnownDeviation
+from modular_tf.codec import decode, encode
 from modular_tf.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -40,35 +40,26 @@ def _counts(counts: Counter[Verdict]) -> dict[str, int]:
 
 
 def _plugin(plugin: PluginReport) -> dict[str, Any]:
-    reached = plugin.level_reached
+    values = encode(plugin)
+    values["checks"] = [_with_rule(outcome) for outcome in plugin.outcomes]
+    values["outdated"] = [
+        {"check": known["check_id"], "subject": known["subject"], "reason": known["reason"]}
+        for known in values["outdated"]
+    ]
+    del values["outcomes"]
     return {
-        "path": plugin.path,
-        "name": plugin.name,
-        "kinds": list(plugin.kinds),
-        "profile": plugin.profile,
-        "root": plugin.root,
-        "repeated_by": list(plugin.repeated_by),
-        "level": int(plugin.level),
-        "level_reached": None if reached is None else int(reached),
+        **values,
+        "level_reached": encode(plugin.level_reached),
         "conforms": plugin.conforms,
-        "seed": plugin.seed,
         "seconds": round(plugin.seconds, 3),
-        "remarks": list(plugin.remarks),
-        "faults": list(plugin.faults),
-        "unanswered": plugin.unanswered,
         "summary": _counts(plugin.counts),
-        "outdated": [
-            {"check": known.check_id, "subject": known.subject, "reason": known.reason}
-            for known in plugin.outdated
-        ],
-        "checks": [_outcome(outcome) for outcome in plugin.outcomes],
     }
 
 
-def _outcome(outcome: Outcome) -> dict[str, Any]:
+def _with_rule(outcome: Outcome) -> dict[str, Any]:
     check = all_checks()[outcome.check_id]
     return {
-        **outcome.as_dict(),
+        **encode(outcome),
         "seconds": round(outcome.seconds, 6),
         "level": int(check.level),
         "group": check.group,
@@ -77,9 +68,6 @@ def _outcome(outcome: Outcome) -> dict[str, Any]:
         "remedy": remedy(outcome),
         "source": check.rule.source,
     }
-
-
-_ADDED = ("level", "group", "severity", "requirement", "remedy", "source")
 
 
 def read_report(path: str) -> Report:
@@ -93,7 +81,7 @@ def read_report(path: str) -> Report:
             value = json.load(stream)
         if value["schema_version"] != SCHEMA_VERSION:
             raise ValueError(f"version {value['schema_version']!r} of the schema")  # noqa: TRY301
-        plugins = tuple(_read_plugin(plugin) for plugin in value["plugins"])
+        plugins = tuple(map(_read_plugin, value["plugins"]))
         return Report(plugins, value["seconds"], interrupted=value["interrupted"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         message = f"{path}: is no report of `modular-tf check --json`: {error}"
@@ -101,26 +89,11 @@ def read_report(path: str) -> Report:
 
 
 def _read_plugin(value: dict[str, Any]) -> PluginReport:
-    return PluginReport(
-        path=value["path"],
-        name=value["name"],
-        kinds=tuple(value["kinds"]),
-        profile=value["profile"],
-        level=Level(value["level"]),
-        seed=value["seed"],
-        outcomes=tuple(_read_outcome(check) for check in value["checks"]),
-        outdated=tuple(
-            KnownDeviation(known["check"], known["reason"], known["subject"])
-            for known in value["outdated"]
-        ),
-        remarks=tuple(value["remarks"]),
-        seconds=value["seconds"],
-        root=value["root"],
-        repeated_by=tuple(value.get("repeated_by", ())),
-        faults=tuple(value["faults"]),
-        unanswered=value["unanswered"],
-    )
-
-
-def _read_outcome(value: dict[str, Any]) -> Outcome:
-    return Outcome.from_dict({key: value[key] for key in value if key not in _ADDED})
+    outcomes = [
+        {each.name: check[each.name] for each in fields(Outcome)} for check in value["checks"]
+    ]
+    outdated = [{**known, "check_id": known["check"]} for known in value["outdated"]]
+    found = {"repeated_by": [], **value, "outcomes": outcomes, "outdated": outdated}
+    for known in outdated:
+        del known["check"]
+    return decode(PluginReport, {each.name: found[each.name] for each in fields(PluginReport)})

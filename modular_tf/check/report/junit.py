@@ -8,7 +8,6 @@ from xml.etree import ElementTree as ET
 
 from modular_tf.check.catalogue import all_checks
 from modular_tf.check.outcome import BAD, Verdict
-from modular_tf.check.report.markup import text_of_xml
 from modular_tf.check.report.report import Conformance, labels
 from modular_tf.check.report.wording import details, headline
 
@@ -17,6 +16,13 @@ if TYPE_CHECKING:
     from modular_tf.check.report.report import PluginReport, Report
 
 _ENDED = {Verdict.CRASHED, Verdict.HUNG, Verdict.EXITED}
+_CONTROLS = (*range(0x20), *range(0x7F, 0xA0), 0xFFFE, 0xFFFF)
+_NO_TEXT = {code: "\ufffd" for code in _CONTROLS if chr(code) not in "\t\n\r"}
+
+
+def text_of_xml(text: str) -> str:
+    """Return text as XML and HTML can hold it: without control characters and broken bytes."""
+    return text.translate(_NO_TEXT).encode("utf-8", "replace").decode()
 
 
 def junit(report: Report) -> bytes:

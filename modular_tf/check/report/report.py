@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING
 
 from modular_tf.check.catalogue import all_checks
 from modular_tf.check.level import Level
-from modular_tf.check.outcome import BAD, CONCLUSIVE, Verdict
+from modular_tf.check.outcome import BAD, CONCLUSIVE, Outcome, Verdict
+from modular_tf.check.settings import KnownDeviation  # noqa: TC001  (the codec reads it)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from modular_tf.check.outcome import Outcome
-    from modular_tf.check.settings import KnownDeviation
 
 
 class Conformance(Enum):
@@ -26,6 +24,11 @@ class Conformance(Enum):
     DEVIATES = "does not conform"
     UNKNOWN = "is not known to conform"
     UNCHECKED = "nothing was checked"
+
+    @property
+    def style(self) -> str:
+        """How each form of a report shows it: `good`, `bad`, or `open` where it is not known."""
+        return {"CONFORMS": "good", "DEVIATES": "bad"}.get(self.name, "open")
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,16 +148,9 @@ class Report:
     interrupted: bool = False
 
     def __str__(self) -> str:
-        from modular_tf.check.report.text import (  # noqa: PLC0415  (it is about this class)
-            plugin_lines,
-            summary_line,
-        )
+        from modular_tf.check.report.text import report_lines  # noqa: PLC0415  (it is about this)
 
-        return "\n".join(
-            line
-            for plugin in self.plugins
-            for line in (*plugin_lines(plugin, verbose=False), summary_line(plugin))
-        )
+        return "\n".join(map(str, report_lines(self)))
 
     @property
     def counts(self) -> Counter[Verdict]:

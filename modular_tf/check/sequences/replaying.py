@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from modular_tf.check.announcement import listen
+from modular_tf.check.calls import listen
 from modular_tf.check.catalogue import all_checks
 from modular_tf.check.isolation.scratch import scratch_folder
 from modular_tf.check.sequences.performers import performer_of
 from modular_tf.check.sequences.worker import performed
-from modular_tf.check.staging import stage_of
+from modular_tf.check.session import session_of
 from modular_tf.check.target import Target
 from modular_tf.discovery.candidate import LoadFacts
 
@@ -54,7 +54,7 @@ def replay(
             absent=facts.absent,
             options={**settings.profile.options, **settings.options},
         )
-        stage = stage_of(target)
+        stage = session_of(target)
         try:
             return performed(performer_of(check.kind), stage, check, found.program)
         finally:

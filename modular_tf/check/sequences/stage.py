@@ -11,13 +11,13 @@ from modular_tf.check.sequences.performers import performer_of
 from modular_tf.check.sequences.program import Replay
 from modular_tf.check.sequences.search import Search
 from modular_tf.check.sequences.worker import SequenceWorker
+from modular_tf.check.session import Session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from modular_tf.check.check import Check
     from modular_tf.check.sequences.program import Program
-    from modular_tf.check.target import Target
 
 _PROGRAMS = 200
 _LONGEST = 144
@@ -26,30 +26,16 @@ _SHRINK_SECONDS = 10.0
 _MOST_STATEMENTS = 15
 
 
-class SequenceStage:
-    """Keeps the protocol `Stage`, with nothing loaded.
+class SequenceStage(Session):
+    """Has nothing loaded: a program leaves out what there is not.
 
-    Attributes:
-        target: What is checked.
-        calls: The statements of the smallest program that failed, and the command that replays it.
+    `calls` are the statements of the smallest program that failed, and the command that replays it.
     """
 
-    def __init__(self, target: Target) -> None:
-        self.target = target
-        self.calls: list[str] = []
-
-    def lacks(self, needs: tuple[str, ...]) -> str | None:
-        """Return None: a program leaves out what there is not."""
-        del needs
-        return None
-
     @contextmanager
-    def ground(self, check: Check) -> Iterator[SequenceGround]:
+    def workspace(self, check: Check) -> Iterator[SequenceGround]:
         """Return what the check's function is given."""
         yield SequenceGround(self, check)
-
-    def close(self) -> None:
-        """Do nothing: no worker is left."""
 
 
 class SequenceGround:

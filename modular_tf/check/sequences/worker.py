@@ -16,12 +16,12 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from modular_tf.check.announcement import listen
+from modular_tf.check.calls import listen
 from modular_tf.check.expectation import Blocked, Deviation
 from modular_tf.check.isolation.call_log import CallLog
 from modular_tf.check.sequences.performers import performer_of
 from modular_tf.check.sequences.program import Program
-from modular_tf.check.staging import stage_of
+from modular_tf.check.session import session_of
 from modular_tf.errors import ModularTFError
 from modular_tf.native.c_library import die_with_parent
 from modular_tf.native.crash_report import QUESTION, report_crashes
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
     from modular_tf.check.check import Check
     from modular_tf.check.sequences.performers import Performer
-    from modular_tf.check.target import Stage, Target
+    from modular_tf.check.session import Session
+    from modular_tf.check.target import Target
 
 _AT_ONCE = 1 << 16
 _MOST_CALLS = 40
@@ -206,7 +207,7 @@ def _serve(
 def _perform_all(target: Target, check: Check, log: CallLog, reads: int, writes: int) -> None:
     performer = performer_of(target.kind)
     with os.fdopen(reads, encoding="utf-8") as programs:
-        stage = stage_of(target)
+        stage = session_of(target)
         for line in programs:
             log.clear()
             failure = performed(performer, stage, check, Program.from_json(line))
@@ -214,7 +215,9 @@ def _perform_all(target: Target, check: Check, log: CallLog, reads: int, writes:
     stage.close()
 
 
-def performed(performer: Performer, stage: Stage, check: Check, program: Program) -> Failure | None:
+def performed(
+    performer: Performer, stage: Session, check: Check, program: Program
+) -> Failure | None:
     """Perform a program in this process, and return what was wrong.
 
     Args:
@@ -225,7 +228,7 @@ def performed(performer: Performer, stage: Stage, check: Check, program: Program
     """
     stage.calls.clear()
     try:
-        with stage.ground(check) as ground:
+        with stage.workspace(check) as ground:
             performer.perform(ground, program)
     except Deviation as deviation:
         calls = tuple(stage.calls[-_MOST_CALLS:])

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from modular_tf.abi.data_types import DataType
 
-_MOST_DIMENSIONS = 64  # numpy's limit too
+MOST_DIMENSIONS = 64  # numpy's limit too
 _BYTE = (int(TypeCode.UINT), 8, 1)
 # The element types of buffer formats. Several letters have one size on the supported machines; the
 # buffer itself says which.
@@ -165,10 +165,17 @@ def _element_of_format(view: memoryview) -> ElementType:
 def flattened(values: Any) -> tuple[tuple[int, ...], list[Any]]:
     """Return the shape of nested lists, and what is in them in C order.
 
-    Raises InvalidArgumentError if lists beside each other differ in length.
+    Raises InvalidArgumentError if lists beside each other differ in length, or lie too deep.
     """
     if not isinstance(values, (list, tuple)):
         return (), [values]
+    first = values
+    for _ in range(MOST_DIMENSIONS + 1):
+        if not (isinstance(first, (list, tuple)) and first):
+            break
+        first = first[0]
+    else:  # or it contains itself
+        raise InvalidArgumentError(f"lists in lists of more than {MOST_DIMENSIONS} dimensions")
     shape: list[int] = []
     level = [values]
     while level and isinstance(level[0], (list, tuple)):
@@ -176,8 +183,6 @@ def flattened(values: Any) -> tuple[tuple[int, ...], list[Any]]:
         if not all(isinstance(each, (list, tuple)) and len(each) == size for each in level):
             raise InvalidArgumentError(f"lists of unequal lengths in dimension {len(shape)}")
         shape.append(size)
-        if len(shape) > _MOST_DIMENSIONS:  # or it contains itself
-            raise InvalidArgumentError(f"lists in lists of more than {_MOST_DIMENSIONS} dimensions")
         level = [each for group in level for each in group]
     if any(isinstance(each, (list, tuple)) for each in level):
         raise InvalidArgumentError(f"lists beside other elements in dimension {len(shape)}")
@@ -242,9 +247,9 @@ def checked_shape(shape: Sequence[int] | int) -> tuple[int, ...]:
         raise InvalidArgumentError(
             f"shape: expected a whole number, or a sequence of them, found {shape!r}"
         ) from None
-    if any(size < 0 for size in sizes) or len(sizes) > _MOST_DIMENSIONS:
+    if any(size < 0 for size in sizes) or len(sizes) > MOST_DIMENSIONS:
         raise InvalidArgumentError(
-            f"shape {sizes}: expected at most {_MOST_DIMENSIONS} sizes, none below 0"
+            f"shape {sizes}: expected at most {MOST_DIMENSIONS} sizes, none below 0"
         )
     return sizes
 

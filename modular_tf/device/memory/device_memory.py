@@ -82,6 +82,11 @@ class DeviceMemory(NativeObject):
         return cls(core, borrowed(core, address, size, payload), size, owner)
 
     @property
+    def is_borrowed(self) -> bool:
+        """Whether it is a part of other memory, or a kernel's own; False once it was closed."""
+        return isinstance(self.hold, tuple)
+
+    @property
     def address(self) -> int:
         """The plugin's handle; for most plugins an address, which the host may not read."""
         if self.closed:

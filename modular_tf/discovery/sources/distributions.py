@@ -167,10 +167,10 @@ def search_entry_points(installation: Installation, log: SearchLog) -> None:
             _report(distribution, "entry_points.txt", broken, str(error), log)
             continue
         for name, value in entries:
-            _look_at_entry(distribution, name, value, log)
+            _visit_entry(distribution, name, value, log)
 
 
-def _look_at_entry(
+def _visit_entry(
     distribution: InstalledDistribution, name: str, value: str, log: SearchLog
 ) -> None:
     origin = f"{distribution.label}: {name}"
@@ -194,7 +194,7 @@ def _look_at_entry(
         _report(distribution, what, rules.ENTRY_POINT_STAYS_INSIDE, message, log)
         return False
 
-    log.look_at(path, Source.ENTRY_POINT, origin, distribution=distribution.name, keep=stays_inside)
+    log.visit(path, Source.ENTRY_POINT, origin, distribution=distribution.name, keep=stays_inside)
 
 
 def _report(

@@ -65,7 +65,7 @@ class SearchLog:
         self.unpacked_folders: list[tuple[str, Source]] = []
         self._libraries: Counter[str] = Counter()  # of entry points, by distribution
 
-    def look_at(
+    def visit(
         self,
         path: str,
         source: Source,

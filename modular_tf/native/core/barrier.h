@@ -15,7 +15,7 @@
 
 #include "executor.h"
 #include "library.h"
-#include "owned_error.h"
+#include "error.h"
 #include "process_end.h"
 
 namespace mtf {

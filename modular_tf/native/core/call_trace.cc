@@ -15,7 +15,7 @@
 #include <new>
 #include <string>
 
-#include "call_measure.h"
+#include "call_counts.h"
 #include "filesystem_state.h"
 #include "fork_lock.h"
 #include "utf8.h"

@@ -8,91 +8,49 @@
 
 namespace {
 
-// Runs `call` on the function at `slot`, which must be code.
-template <class Function, class Call>
-mtf_error* call_slot(const mtf_plugin* plugin, const char* name, void* slot, Call&& call) {
-  if (!mtf_is_executable(slot)) {
-    char message[128];
-    std::snprintf(message, sizeof message, "%s points to %p, where there is no code", name, slot);
-    return mtf::make_error(TF_INTERNAL, message);
-  }
-  return mtf::guarded({plugin, name}, [&](TF_Status* status) {
-    call(reinterpret_cast<Function*>(slot), status);
-  });
+// Runs `call` if there is code at `slot`.
+template <class Call>
+mtf_error* call_code(const mtf_plugin* plugin, const char* name, void* slot, Call&& call) {
+  if (mtf_is_executable(slot)) return mtf::guarded({plugin, name}, call);
+  char message[128];
+  std::snprintf(message, sizeof message, "%s points to %p, where there is no code", name, slot);
+  return mtf::make_error(TF_INTERNAL, message);
 }
 
-template <class Value>
-mtf_error* ask_device(const mtf_plugin* plugin, const char* name, void* slot, const void* device,
-                      Value* value) {
-  return call_slot<Value(const void*)>(
-      plugin, name, slot, [&](auto* ask, TF_Status*) { *value = ask(device); });
+template <class Function>
+Function* as(void* slot) {
+  return reinterpret_cast<Function*>(slot);
 }
-
-// Whether something is there to be destroyed, which the caller does.
-bool claim(int32_t* exists) { return exists == nullptr || std::exchange(*exists, 0) != 0; }
 
 }  // namespace
 
-extern "C" {
-
-mtf_error* mtf_se_init_plugin(const mtf_plugin* plugin, const char* operation, void* entry,
-                              void* params) {
-  return call_slot<void(void*, TF_Status*)>(
-      plugin, operation, entry, [&](auto* init, TF_Status* status) { init(params, status); });
-}
-
-mtf_error* mtf_se_get_device_count(const mtf_plugin* plugin, const char* operation, void* slot,
-                                   const void* platform, int32_t* count) {
-  return call_slot<void(const void*, int32_t*, TF_Status*)>(
-      plugin, operation, slot, [&](auto* get, TF_Status* status) { get(platform, count, status); });
-}
-
-mtf_error* mtf_se_create(const mtf_plugin* plugin, const char* operation, void* slot,
-                         const void* platform, void* params, int32_t* exists) {
-  mtf_error* error = call_slot<void(const void*, void*, TF_Status*)>(
-      plugin, operation, slot,
-      [&](auto* create, TF_Status* status) { create(platform, params, status); });
-  if (exists != nullptr && error == nullptr) *exists = 1;
+extern "C" mtf_error* mtf_se_call(const mtf_plugin* plugin, const char* operation, void* slot,
+                                  int32_t signature, void* first, void* second, void* third,
+                                  int32_t* exists) {
+  const bool destroys = signature >= MTF_SE_DESTROY_ALONE;
+  if (destroys && exists != nullptr && std::exchange(*exists, 0) == 0) return nullptr;
+  mtf_error* error = call_code(plugin, operation, slot, [&](TF_Status* status) {
+    switch (signature) {
+      case MTF_SE_INIT: return as<void(void*, TF_Status*)>(slot)(first, status);
+      case MTF_SE_CREATE: return as<void(void*, void*, TF_Status*)>(slot)(first, second, status);
+      case MTF_SE_DESTROY_ALONE: return as<void(void*)>(slot)(first);
+      case MTF_SE_DESTROY: return as<void(void*, void*)>(slot)(first, second);
+      default: return as<void(void*, void*, void*)>(slot)(first, second, third);
+    }
+  });
+  if (!destroys && exists != nullptr && error == nullptr) *exists = 1;
   return error;
 }
 
-mtf_error* mtf_se_destroy(const mtf_plugin* plugin, const char* operation, void* slot,
-                          const void* platform, void* object, int32_t* exists) {
-  if (!claim(exists)) return nullptr;
-  return call_slot<void(const void*, void*)>(
-      plugin, operation, slot,
-      [&](auto* destroy, TF_Status*) { destroy(platform, object); });
+extern "C" mtf_error* mtf_se_ask(const mtf_plugin* plugin, const char* operation, void* slot,
+                                 const void* device, int32_t type, void* answer) {
+  return call_code(plugin, operation, slot, [&](TF_Status*) {
+    if (type == MTF_SE_INT32) {
+      *static_cast<int32_t*>(answer) = as<int32_t(const void*)>(slot)(device);
+    } else if (type == MTF_SE_INT64) {
+      *static_cast<int64_t*>(answer) = as<int64_t(const void*)>(slot)(device);
+    } else {
+      *static_cast<double*>(answer) = as<double(const void*)>(slot)(device);
+    }
+  });
 }
-
-mtf_error* mtf_se_destroy_allocator(const mtf_plugin* plugin, const char* operation, void* slot,
-                                    const void* platform, void* allocator, void* fns,
-                                    int32_t* exists) {
-  if (!claim(exists)) return nullptr;
-  return call_slot<void(const void*, void*, void*)>(
-      plugin, operation, slot,
-      [&](auto* destroy, TF_Status*) { destroy(platform, allocator, fns); });
-}
-
-mtf_error* mtf_se_destroy_registered(const mtf_plugin* plugin, const char* operation, void* slot,
-                                     void* object, int32_t* exists) {
-  if (!claim(exists)) return nullptr;
-  return call_slot<void(void*)>(plugin, operation, slot,
-                                [&](auto* destroy, TF_Status*) { destroy(object); });
-}
-
-mtf_error* mtf_se_get_numa_node(const mtf_plugin* plugin, const char* operation, void* slot,
-                                const void* device, int32_t* node) {
-  return ask_device(plugin, operation, slot, device, node);
-}
-
-mtf_error* mtf_se_get_memory_bandwidth(const mtf_plugin* plugin, const char* operation, void* slot,
-                                       const void* device, int64_t* bytes_per_second) {
-  return ask_device(plugin, operation, slot, device, bytes_per_second);
-}
-
-mtf_error* mtf_se_get_gflops(const mtf_plugin* plugin, const char* operation, void* slot,
-                             const void* device, double* gflops) {
-  return ask_device(plugin, operation, slot, device, gflops);
-}
-
-}  // extern "C"

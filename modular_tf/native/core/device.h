@@ -16,44 +16,25 @@
 extern "C" {
 #endif
 
-/* SE_InitPlugin(params, status). */
-mtf_error* mtf_se_init_plugin(const mtf_plugin* plugin, const char* operation, void* entry,
-                              void* params);
-
-/* get_device_count; a plugin that reports no count leaves `count` as it was. */
-mtf_error* mtf_se_get_device_count(const mtf_plugin* plugin, const char* operation, void* slot,
-                                   const void* platform, int32_t* count);
+/* The signatures of slots: `X*` are the arguments in their order, S is a TF_Status*. */
+enum {
+  MTF_SE_INIT = 0,           /* void(X*, S): SE_InitPlugin */
+  MTF_SE_CREATE = 1,         /* void(X*, X*, S): create_* of SP_PlatformFns, get_device_count */
+  MTF_SE_DESTROY_ALONE = 2,  /* void(X*): destroy_platform, destroy_platform_fns */
+  MTF_SE_DESTROY = 3,        /* void(X*, X*): destroy_* of SP_PlatformFns */
+  MTF_SE_DESTROY_TWO = 4     /* void(X*, X*, X*): destroy_allocator, destroy_custom_allocator */
+};
 
 /* `exists`, where it is not NULL, is 1 while the plugin has what is created or destroyed: a caller
  * that is interrupted before it knows how a call ended finds it there. What it calls 0 is not
  * destroyed. */
+mtf_error* mtf_se_call(const mtf_plugin* plugin, const char* operation, void* slot, int32_t signature,
+                       void* first, void* second, void* third, int32_t* exists);
 
-/* create_device, create_device_fns, create_stream_executor and create_timer_fns: all are
- * `void(const SP_Platform*, X*, TF_Status*)`. */
-mtf_error* mtf_se_create(const mtf_plugin* plugin, const char* operation, void* slot,
-                         const void* platform, void* params, int32_t* exists);
-
-/* destroy_device, destroy_device_fns, destroy_stream_executor and destroy_timer_fns: all are
- * `void(const SP_Platform*, X*)`. */
-mtf_error* mtf_se_destroy(const mtf_plugin* plugin, const char* operation, void* slot,
-                          const void* platform, void* object, int32_t* exists);
-
-/* destroy_allocator and destroy_custom_allocator of the RFC of 2020-09-08. */
-mtf_error* mtf_se_destroy_allocator(const mtf_plugin* plugin, const char* operation, void* slot,
-                                    const void* platform, void* allocator, void* fns,
-                                    int32_t* exists);
-
-/* destroy_platform and destroy_platform_fns of the registration: `void(X*)`. */
-mtf_error* mtf_se_destroy_registered(const mtf_plugin* plugin, const char* operation, void* slot,
-                                     void* object, int32_t* exists);
-
-/* The functions of SP_DeviceFns; a negative answer means "not known". */
-mtf_error* mtf_se_get_numa_node(const mtf_plugin* plugin, const char* operation, void* slot,
-                                const void* device, int32_t* node);
-mtf_error* mtf_se_get_memory_bandwidth(const mtf_plugin* plugin, const char* operation, void* slot,
-                                       const void* device, int64_t* bytes_per_second);
-mtf_error* mtf_se_get_gflops(const mtf_plugin* plugin, const char* operation, void* slot,
-                             const void* device, double* gflops);
+/* The types of what SP_DeviceFns answers of a device; a negative answer means "not known". */
+enum { MTF_SE_INT32 = 0, MTF_SE_INT64 = 1, MTF_SE_DOUBLE = 2 };
+mtf_error* mtf_se_ask(const mtf_plugin* plugin, const char* operation, void* slot, const void* device,
+                      int32_t type, void* answer);
 
 #ifdef __cplusplus
 }

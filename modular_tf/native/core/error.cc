@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "copied_text.h"
-#include "owned_error.h"
 
 namespace mtf {
 namespace {

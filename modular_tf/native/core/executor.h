@@ -162,6 +162,57 @@ enum { MTF_MEMCPY_DTOD = 0, MTF_SYNC_MEMCPY_DTOD = 1, MTF_MEM_ZERO = 2, MTF_MEMS
        MTF_MEMSET32 = 4 };
 int mtf_has_operation(const mtf_executor* executor, int32_t operation);
 
+/* Arenas over the memory of an executor, device's or host's. */
+
+/* An arena over a kind of memory, MTF_DEVICE_MEMORY or MTF_HOST_MEMORY; it keeps the executor. A
+ * `bytes_limit` of UINT64_MAX stands for none; the others are as in mtf_arena_options. NULL and a kept
+ * error on failure, as the functions of executor.h. What the executor reports other than exhaustion
+ * becomes the error of the allocation that asked. What overlaps a region that is in use breaks SE-135,
+ * and is not given back. */
+mtf_arena* mtf_executor_arena_new(mtf_executor* executor, int32_t source, uint64_t bytes_limit,
+                                  int32_t growth, int32_t garbage_collection);
+
+/* Memory of a kind out of an arena over that kind of memory of `executor`; it keeps the arena, and
+ * returns there when it is freed or the executor is closed. 0 bytes need no arena. NULL and a kept
+ * error on failure, as the functions of executor.h. */
+mtf_memory* mtf_arena_memory_new(mtf_executor* executor, mtf_arena* arena, int32_t source,
+                                 uint64_t size);
+
+/* Host callbacks that run Python, on threads that Python has made.
+ *
+ * A plugin's thread never enters Python: the function that the plugin calls puts a job into its
+ * stream's queue, where a worker thread of Python's waits, and sleeps until the worker has said how
+ * it went. So neither the GIL nor the end of the interpreter can stop a plugin's thread for ever,
+ * and no exception leaves through the plugin. Plugins are given a number, not a pointer: one that
+ * calls twice, or late, or although it said that it would not, does no harm.
+ *
+ * All functions may run on any thread. */
+
+typedef struct mtf_callback_queue mtf_callback_queue;
+
+/* One queue per stream; NULL when there is no memory. */
+mtf_callback_queue* mtf_callback_queue_new(void);
+void mtf_callback_queue_free(mtf_callback_queue* queue);
+
+enum { MTF_CALLBACK_ENQUEUED = 0, MTF_CALLBACK_RUN_NOW = 1, MTF_CALLBACK_REFUSED = 2 };
+
+/* A number for one job that will be enqueued; 0 where memory has run out. */
+uint64_t mtf_callback_new(mtf_callback_queue* queue);
+/* Has the stream call the job when it gets there. `outcome`: RUN_NOW when the plugin has called it
+ * before its function returned, then the caller is to run it; REFUSED when the plugin said no. The
+ * job is over in both cases, and when this fails. */
+mtf_error* mtf_callback_enqueue(mtf_stream* stream, uint64_t job, int32_t* outcome);
+/* Waits for a stream to get to a job of the queue; its number, or 0 when the time is over or
+ * callbacks have ended. */
+uint64_t mtf_callback_next(mtf_callback_queue* queue, uint64_t nanoseconds);
+/* Ends a job that `mtf_callback_next` has returned; code 0 is success. */
+void mtf_callback_done(uint64_t job, int32_t code, const char* message);
+/* Ends a job that was not called and will not be run. */
+void mtf_callback_cancel(uint64_t job);
+/* The interpreter ends: jobs that are called from now on fail as cancelled, and so do those that
+ * wait for a worker. */
+void mtf_callbacks_end(void);
+
 #ifdef __cplusplus
 }
 #endif

@@ -6,10 +6,9 @@
 #include <type_traits>
 #include <utility>
 
+#include "error.h"
 #include "filesystem.h"
-#include "filesystem_settings.h"
 #include "modular_tf/filesystem.h"
-#include "owned_error.h"
 
 namespace mtf {
 

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "filesystem.h"
 #include "filesystem_slots.h"
 #include "fork_lock.h"
 #include "gate.h"
@@ -142,6 +143,69 @@ Result call_without_status(const mtf_filesystem& filesystem, Result (*slot)(Para
 template <class... Arguments>
 auto returning_byte(bool (*slot)(Arguments...)) {
   return as_function<unsigned char (*)(Arguments...)>(slot);
+}
+
+// The strings that a slot returns: those of a plugin, copied and given back to its own free, and those that
+// the host returns in its place.
+
+// An array of strings that a plugin made; a negative count says that it made none.
+class PluginStrings {
+ public:
+  PluginStrings(const mtf_plugin* plugin, char** entries, int count, void (*plugin_free)(void*))
+      : plugin_(plugin), entries_(entries), count_(count), free_(plugin_free) {}
+  ~PluginStrings();
+  PluginStrings(const PluginStrings&) = delete;
+  PluginStrings& operator=(const PluginStrings&) = delete;
+
+  // Reads each entry once: the plugin may change the array and the strings meanwhile.
+  Error copy_to(mtf_strings* strings) const;
+
+ private:
+  const mtf_plugin* plugin_;
+  char** entries_;
+  int count_;
+  void (*free_)(void*);
+};
+
+// Makes the array of `count` names, at most 2^24, which lie one behind the other in `size` bytes that another
+// process may change meanwhile; array and names are malloc's. Returns how many; -1: there are fewer names in the
+// bytes, or there is no memory.
+int split_names(const char* bytes, size_t size, int64_t count, char*** entries);
+
+// What one init of a plugin made, for all its filesystems of the process: some plugins' cleanup ends
+// more than the filesystem that it is given.
+
+// Calls init unless another filesystem of the plugin is in use, and lets `handle` have what it made.
+Error join_shared_init(const TF_FilesystemOps& table, const mtf_plugin* plugin,
+                       TF_Filesystem* handle);
+
+// Calls cleanup after the last use.
+Error leave_shared_init(const TF_FilesystemOps& table, const mtf_plugin* plugin);
+
+// In a forked child, before it has threads: the first caller calls init anew.
+Error repeat_shared_init(const TF_FilesystemOps& table, const mtf_plugin* plugin,
+                         TF_Filesystem* handle);
+
+// The blocks of memory of an array of options: each pointer in it is one.
+
+constexpr int kIntegers = 0, kReals = 1, kBuffers = 2;  // the type tags
+
+// Gives every block back by release(block), which accepts NULL.
+template <class Release>
+void release_options(mtf_option* options, int count, Release&& release) {
+  for (int i = 0; options != nullptr && i < count; ++i) {
+    mtf_option_value* value = options[i].value;
+    const bool has_buffers =
+        value != nullptr && value->type_tag == kBuffers && value->values != nullptr;
+    for (int j = 0; has_buffers && j < value->num_values; ++j) {
+      release(value->values[j].buffer.bytes);
+    }
+    if (value != nullptr) release(value->values);
+    release(value);
+    release(options[i].name);
+    release(options[i].description);
+  }
+  release(options);
 }
 
 }  // namespace mtf

@@ -2,8 +2,6 @@
 
 #include <atomic>
 
-#include "kept_float_state.h"
-
 namespace {
 
 enum Change { kExceptions = 1, kDenormals = 2, kRounding = 4 };

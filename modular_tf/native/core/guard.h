@@ -10,10 +10,10 @@
 #include <atomic>
 #include <utility>
 
-#include "call_measure.h"
-#include "call_under_way.h"
-#include "kept_float_state.h"
-#include "owned_error.h"
+#include "call_counts.h"
+#include "plugin_call.h"
+#include "float_state.h"
+#include "error.h"
 #include "status.h"
 
 namespace mtf {

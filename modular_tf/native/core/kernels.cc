@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "executor_arena.h"
-#include "executor_call.h"
+#include "executor.h"
+#include "executor_state.h"
 #include "fork_lock.h"
 #include "kernels/host_table.h"
 
@@ -406,7 +406,9 @@ void* mtf_absent_function(const char* name, const char* library) {
 
 int32_t mtf_op_definition_count(void) { return kernel_host().count_op_definitions(); }
 
-const char* mtf_op_definition_at(int32_t index) { return kernel_host().op_definition_line(index); }
+const char* mtf_op_definition_at(int32_t index, size_t* size) {
+  return kernel_host().op_definition_record(index, size);
+}
 
 int64_t mtf_kernel_tensor_handles(void) {
   return attached.load() == nullptr ? 0 : kernel_host().count_handles(1);

@@ -35,9 +35,9 @@ const mtf_kernel_definition* mtf_kernel_at(int64_t index, mtf_kernel_facts* fact
 const char* mtf_kernel_constraint_at(const mtf_kernel_definition* kernel, int32_t index,
                                      int32_t* type);
 const char* mtf_kernel_host_arg_at(const mtf_kernel_definition* kernel, int32_t index);
-/* Definitions of operations, each as a line (`modular_tf.kernel.canonical_line`). */
+/* Definitions of operations, each as a record (`modular_tf.kernel.op_grammar`); NULL past the last. */
 int32_t mtf_op_definition_count(void);
-const char* mtf_op_definition_at(int32_t index);
+const char* mtf_op_definition_at(int32_t index, size_t* size);
 /* How many handles of tensors plugins have in this process now. */
 int64_t mtf_kernel_tensor_handles(void);
 

@@ -1,6 +1,7 @@
 /* Shared libraries, addresses and protected memory: what loading needs from the system. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -59,6 +60,28 @@ mtf_error* mtf_readonly_copy(const void* source, size_t size, void** copy);
 /* Unmaps what mtf_readonly_copy made with the same size. */
 void mtf_readonly_free(void* copy, size_t size);
 
+/* Pages, huge ones where there are any, behind large memory that is about to be filled. */
+
+/* Asks for huge pages behind memory that nobody has written to, which then is several times as fast to
+ * write for the first time. Pages that are only partly within it stay as they are, and so does all
+ * of it where the kernel has no huge pages. */
+void mtf_prefer_huge_pages(const char* memory, size_t size);
+
+/* Brings the pages that lie wholly within memory, as writing to them would; their bytes stay. Returns
+ * false where the kernel cannot: before Linux 5.14, and where there is no memory for them. */
+bool mtf_bring_pages(const char* memory, size_t size);
+
 #ifdef __cplusplus
 }
+
+// Whether the write-protected copies of plugins' tables (mtf_readonly_copy) are as they were made.
+
+namespace mtf {
+
+// Whether somebody has overwritten one of them, through /proc/self/mem or with other rights for its
+// pages, or unmapped it. Any code of the process may have, and a call by such a table ends anywhere.
+// Of more than 4 096 tables some are not compared. [signal handlers]
+bool tables_were_overwritten() noexcept;
+
+}  // namespace mtf
 #endif

@@ -7,7 +7,7 @@
 #include <atomic>
 #include <cstring>
 
-#include "call_under_way.h"
+#include "plugin_call.h"
 #include "fork_lock.h"
 
 namespace {

@@ -20,11 +20,11 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "call_under_way.h"
+#include "plugin_call.h"
 #include "guard.h"
 #include "oldest_call.h"
 #include "plugin_code.h"
-#include "protected_tables.h"
+#include "library.h"
 
 namespace {
 

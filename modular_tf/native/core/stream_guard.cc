@@ -9,8 +9,6 @@
 #include <istream>
 #include <string>
 
-#include "read_bounds.h"
-
 namespace {
 
 // The memory that the plugin's read under way in this thread may write to.

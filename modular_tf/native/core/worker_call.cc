@@ -18,7 +18,7 @@
 #include <memory>
 #include <new>
 
-#include "uri.h"
+#include "filesystem.h"
 #include "worker_upcalls.h"
 
 namespace mtf {

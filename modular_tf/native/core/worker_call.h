@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "error.h"
 #include "fd_message.h"
 #include "fork_lock.h"
-#include "owned_error.h"
 #include "worker.h"
 #include "worker_area.h"
 #include "worker_wire.h"

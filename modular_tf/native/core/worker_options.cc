@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "library.h"
-#include "option_blocks.h"
+#include "filesystem_state.h"
 
 namespace mtf {
 namespace {

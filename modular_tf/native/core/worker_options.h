@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-#include "filesystem_settings.h"
+#include "filesystem.h"
 
 namespace mtf {
 

@@ -12,7 +12,6 @@
 
 #include "copied_text.h"
 #include "filesystem_state.h"
-#include "plugin_strings.h"
 #include "worker_call.h"
 #include "worker_options.h"
 

@@ -3,6 +3,8 @@
  * that it saw, which may be gone; what is measured a second time may have grown.) */
 #pragma once
 
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,4 +27,20 @@ static inline char* mtf_copied_text(const char* text) {
   char* copy = (char*)malloc(length + 1);
   if (copy != NULL) mtf_put_text(copy, text, length);
   return copy;
+}
+
+/* What TensorFlow takes for the scheme of a URI (filesystem-abi §5). */
+
+/* The length of the scheme before "://": a letter, then one or more letters, digits or dots. 0: there is
+ * none. `uri` ends after `size` bytes or at a NUL. */
+static inline size_t mtf_scheme_length(const char* uri, size_t size) {
+  size_t length = 0;
+  for (; length < size; ++length) {
+    const char c = uri[length];
+    const int is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    const int may_follow = length > 0 && ((c >= '0' && c <= '9') || c == '.');
+    if (!is_letter && !may_follow) break;
+  }
+  const int is_scheme = length > 1 && size - length >= 3 && strncmp(uri + length, "://", 3) == 0;
+  return is_scheme ? length : 0;
 }

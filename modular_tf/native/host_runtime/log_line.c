@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "log_line.h"
+#include "host_runtime.h"
 #include "modular_tf/export.h"
 #include "modular_tf/logging.h"
 

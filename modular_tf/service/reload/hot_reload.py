@@ -454,7 +454,7 @@ class HotReload:
             raise
         for entry in current:
             is_added = old_of[entry] is None and entry not in prepared.retried
-            if is_added and not entry.plugin.is_untried:
+            if is_added and not entry.plugin.is_not_tried:
                 entry.plugin.log.info("plugin.appeared")
                 changes.append(_change(ChangeKind.APPEARED, entry.plugin))
         # A watch reports the others when they are whole.
@@ -487,7 +487,7 @@ class HotReload:
         first = plugin.reasons[0].message if plugin.reasons else "it offers nothing"
         why = f"the new file is {plugin.state}: {first}"
         kept = Violation(REPLACEMENT_ACCEPTED, f"{plugin.path}: {why}", "register")
-        if not plugin.is_untried:  # else the next refresh tries again
+        if not plugin.is_not_tried:  # else the next refresh tries again
             old.change(lambda before: before._replace(identity=plugin.identity))
         old.change(Plugin.kept, kept)
         plugin.log.warning("plugin.kept", reason=why)

@@ -29,7 +29,8 @@ class Fact:
             before its other facts; a stage of a plugin's way (`Violation.stage`) for what was
             decided there; `source`, `twin`, `serves`, `contest`, `quarantine`, `warning`, `holds`,
             `package`, `isolation`, `suggestion`, `problem` and `searched` for what
-            these say; `if not`, `remedy` and `judged by` of a rule; `next` for what to do.
+            these say; `if not`, `remedy`, `tried`, `paths` and `judged by` of a rule; `next` for
+            what to do.
         text: The fact, one sentence without a full stop.
         rule: Id of the rule that decided, None where no single one did.
         remedy: What to do about it, None where nothing is to be done or nobody can know.
@@ -54,8 +55,8 @@ class Fact:
             prefix: What its text begins with, before a colon.
         """
         text = f"{prefix}: {violation.message}" if prefix else violation.message
-        told_as = violation.stage if stage is None else stage
-        return cls(subject, told_as, text, violation.rule, violation.remedy)
+        shown_stage = violation.stage if stage is None else stage
+        return cls(subject, shown_stage, text, violation.rule, violation.remedy)
 
     def lines(self) -> Iterator[str]:
         """Yield what people read of it."""

@@ -59,9 +59,9 @@ def about_plugin(service: PluginService, record: PluginRecord) -> Iterator[Fact]
                 yield Fact(subject, "twin", text)
         yield from _isolation(subject, service, entry)
     # The steps that it passed; those that rejected it are among the reasons.
-    told = {(reason.stage, reason.message) for reason in (*record.reasons, *record.warnings)}
+    shown = {(reason.stage, reason.message) for reason in (*record.reasons, *record.warnings)}
     for decision in record.decisions:
-        if (decision.stage, decision.text) not in told:
+        if (decision.stage, decision.text) not in shown:
             how = "passed" if decision.passed else "refused"
             yield Fact(subject, decision.stage, f"{how}: {decision.text}", decision.rule)
     if text := _next_of_plugin(record, entry):
@@ -312,7 +312,9 @@ def about_device(service: PluginService, name: str) -> Iterator[Fact]:
         return
     if asked is not None:
         yield from _numbered(service, name)
-    yield from _type(service, device_type, statuses, told=STATE if asked is None else "serves")
+    yield from _type(
+        service, device_type, statuses, first_stage=STATE if asked is None else "serves"
+    )
 
 
 def device_named(name: str) -> DeviceName | None:
@@ -339,18 +341,18 @@ def _numbered(service: PluginService, name: str) -> Iterator[Fact]:
 
 
 def _type(
-    service: PluginService, device_type: str, statuses: list[FactoryStatus], *, told: str
+    service: PluginService, device_type: str, statuses: list[FactoryStatus], *, first_stage: str
 ) -> Iterator[Fact]:
     subject = f"device type {device_type}"
     for status in statuses:
-        told_as = told if status is statuses[0] else "contest"
+        stage = first_stage if status is statuses[0] else "contest"
         text = f"{subject}: {status.registration.label} is {status.state.value}"
         reason = status.reason
         if reason is None:
             without = ", but has no device here" if count_of(status) == 0 else ""
-            yield Fact(subject, told_as, text + without)
+            yield Fact(subject, stage, text + without)
         else:
-            yield Fact.of(subject, reason, told_as, prefix=text)
+            yield Fact.of(subject, reason, stage, prefix=text)
     for key, priority in service.config.priorities.items():
         if key.partition(":")[0] == device_type:
             text = f"priority {priority} for {key} is set in {service.config.origin}"

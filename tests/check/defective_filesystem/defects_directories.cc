@@ -84,7 +84,7 @@ DEFECTS(directories) = {
        };
      }},
     {"FS-215", [](Tables& tables) {  // a file is taken for a directory
-       misjudge<&TF_FilesystemOps::recursively_create_dir>(tables, "plain", TF_OK);
+       misjudge<&TF_FilesystemOps::recursively_create_dir>(tables, "F", TF_OK);
      }},
     {"FS-216", [](Tables& tables) {  // a name below a file is a missing one
        misjudge<&TF_FilesystemOps::recursively_create_dir>(tables, "N/file/x/y", TF_NOT_FOUND);

@@ -1,106 +1,128 @@
-"""A browser without a window (Chromium in Qt), in a process of its own.
-
-Usage: browser.py FILE SCRIPTING [EXPRESSION...]
-
-Opens a file, evaluates expressions of JavaScript there one after the other, and prints a JSON
-object: `values`, `console` (messages of the page), `requests` (URLs that it asked for) and `text`
-(what is shown). SCRIPTING is `on`, or `off` for a browser in which pages run no script.
-"""
+"""A browser without a window (Chromium's), by its protocol for debuggers."""
 
 from __future__ import annotations
 
 import json
 import os
-import sys
-from functools import partial
+import shutil
+import signal
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
-os.environ["QT_QPA_PLATFORM"] = "offscreen"
-os.environ["QTWEBENGINE_DISABLE_SANDBOX"] = "1"  # Chromium has none for root, nor in containers
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
 
-LIBRARIES = (
-    "libasound2 libegl1 libfontconfig1 libgbm1 libgl1 libglib2.0-0 libnss3 libxcomposite1"
-    " libxdamage1 libxkbcommon0 libxkbfile1 libxrandr2 libxtst6"
-)
+    from typing_extensions import Self
 
-try:
-    from PySide6.QtCore import QUrl
-    from PySide6.QtGui import QGuiApplication
-    from PySide6.QtWebEngineCore import (
-        QWebEnginePage,
-        QWebEngineProfile,
-        QWebEngineSettings,
-        QWebEngineUrlRequestInfo,
-        QWebEngineUrlRequestInterceptor,
-    )
-except ImportError as error:
-    sys.exit(f"the browser cannot be loaded: {error}; it needs the Debian packages {LIBRARIES}")
-
-WORLD = 0  # of the page's own scripts
+PROGRAM = "chromium-headless-shell"  # its package is named so, too
+_OPTIONS = ("--remote-debugging-pipe", "--disable-gpu", "--no-first-run", "--no-sandbox")
+_COMMANDS, _ANSWERS = 3, 4  # the descriptors by which it is asked
 
 
-class Requests(QWebEngineUrlRequestInterceptor):
-    """Writes down what the page asks for."""
+@dataclass
+class Seen:
+    """A page as the browser has it.
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.urls: list[str] = []
+    Attributes:
+        values: Of the expressions.
+        text: What is shown.
+        requests: The URLs that the page asked for.
+        messages: What the browser says of it.
+    """
 
-    def interceptRequest(self, info: QWebEngineUrlRequestInfo) -> None:  # noqa: N802  (Qt's name)
-        self.urls.append(info.requestUrl().toString())
-
-
-class Page(QWebEnginePage):
-    """A page whose messages are kept."""
-
-    def __init__(self, profile: QWebEngineProfile) -> None:
-        super().__init__(profile)
-        self.console: list[str] = []
-
-    def javaScriptConsoleMessage(  # noqa: N802  (Qt's name)
-        self, level: object, message: str, line: int, source: str
-    ) -> None:
-        self.console.append(f"{source}:{line}: {level}: {message}")
+    values: list[Any] = field(default_factory=list)
+    text: str = ""
+    requests: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
 
 
-def main(file: str, scripting: str, *expressions: str) -> None:
-    """Open the file, and print what came of it."""
-    application = QGuiApplication([sys.argv[0], "--disable-gpu"])
-    requests = Requests()
-    profile = QWebEngineProfile()
-    profile.setUrlRequestInterceptor(requests)
-    page = Page(profile)
-    attribute = QWebEngineSettings.WebAttribute.JavascriptEnabled
-    page.settings().setAttribute(attribute, scripting == "on")
-    values: list[object] = []
-
-    def evaluate(left: list[str]) -> None:
-        if left:
-            # Qt hands over no arrays.
-            page.runJavaScript(f"JSON.stringify({left[0]} ?? null)", WORLD, partial(keep, left[1:]))
-        else:
-            page.toPlainText(finish)
-
-    def keep(left: list[str], value: str) -> None:
-        values.append(json.loads(value))
-        evaluate(left)
-
-    def finish(text: str) -> None:
-        found = {
-            "values": values, "console": page.console, "requests": requests.urls, "text": text,
-        }  # fmt: skip
-        sys.stdout.write(json.dumps(found) + "\n")
-        sys.stdout.flush()
-        os._exit(0)  # Qt's end of a profile whose page is still there is no concern of the test
-
-    def loaded(well: bool) -> None:
-        if not well:
-            sys.exit(f"{file} could not be opened")
-        evaluate(list(expressions))
-
-    page.loadFinished.connect(loaded)
-    page.load(QUrl.fromLocalFile(file))
-    application.exec()
+def opened(file: Path, *expressions: str, scripting: bool = True) -> Seen:
+    """Open a file, and evaluate expressions of JavaScript there, one after the other."""
+    program = shutil.which(PROGRAM)
+    assert program is not None, f"{PROGRAM} is missing; scripts/fetch_system_libraries fetches it"
+    with _Browser(program, file.with_suffix(".profile")) as browser:
+        browser.call("Emulation.setScriptExecutionDisabled", value=not scripting)
+        for domain in ("Page", "Network", "Log"):
+            browser.call(f"{domain}.enable")
+        browser.call("Page.navigate", url=file.as_uri())
+        browser.wait_for("Page.loadEventFired")
+        seen = Seen()
+        for expression in expressions:
+            seen.values.append(browser.value_of(f"JSON.stringify({expression} ?? null)"))
+        seen.text = browser.value_of("JSON.stringify(document.body.innerText)")
+        for event, values in browser.events:
+            if event == "Network.requestWillBeSent":
+                seen.requests.append(values["request"]["url"])
+            elif event == "Log.entryAdded":
+                seen.messages.append(values["entry"]["text"])
+        return seen
 
 
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+class _Browser:
+    """A process of the browser, with one page."""
+
+    def __init__(self, program: str, profile: Path) -> None:
+        commands, self._to = os.pipe()
+        self._from, answers = os.pipe()
+        self._pid = os.posix_spawn(
+            program,
+            [program, *_OPTIONS, f"--user-data-dir={profile}"],
+            os.environ,
+            file_actions=[
+                (os.POSIX_SPAWN_DUP2, commands, _COMMANDS + 100),
+                (os.POSIX_SPAWN_DUP2, answers, _ANSWERS),
+                (os.POSIX_SPAWN_DUP2, _COMMANDS + 100, _COMMANDS),
+            ],
+        )
+        os.close(commands)
+        os.close(answers)
+        self._messages = self._received()
+        self._session: dict[str, str] = {}
+        self._calls = 0
+        self.events: list[tuple[str, dict[str, Any]]] = []
+        page = self.call("Target.createTarget", url="about:blank")["targetId"]
+        attached = self.call("Target.attachToTarget", targetId=page, flatten=True)
+        self._session = {"sessionId": attached["sessionId"]}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._to)
+        os.close(self._from)
+        os.kill(self._pid, signal.SIGKILL)
+        os.waitpid(self._pid, 0)
+
+    def call(self, method: str, **parameters: Any) -> dict[str, Any]:
+        """Call a method of the protocol, and return its answer."""
+        self._calls += 1
+        call = {"id": self._calls, "method": method, "params": parameters, **self._session}
+        os.write(self._to, json.dumps(call).encode() + b"\0")
+        for message in self._messages:
+            if message.get("id") == self._calls:
+                assert "error" not in message, message
+                result: dict[str, Any] = message["result"]
+                return result
+        raise AssertionError(f"the browser ended in {method}")
+
+    def value_of(self, expression: str) -> Any:
+        """Return what an expression gives, which is a text of JSON."""
+        result = self.call("Runtime.evaluate", expression=expression)
+        assert "exceptionDetails" not in result, result
+        return json.loads(result["result"]["value"])
+
+    def wait_for(self, event: str) -> None:
+        """Wait for an event of the page."""
+        while event not in dict(self.events):
+            next(self._messages)
+
+    def _received(self) -> Iterator[dict[str, Any]]:
+        """Yield messages; events among them are kept, too."""
+        rest = b""
+        while data := os.read(self._from, 1 << 16):
+            *whole, rest = (rest + data).split(b"\0")
+            for message in map(json.loads, whole):
+                if "method" in message:
+                    self.events.append((message["method"], message.get("params", {})))
+                yield message

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from modular_tf.check.outcome import Verdict
-from modular_tf.check.report.badge import badge
+from modular_tf.check.report.pages import badge
 from modular_tf.check.report.report import Report
 from tests.check.report.outcomes import FAILED, outcome, plugin, report
 

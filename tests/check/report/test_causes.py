@@ -8,9 +8,8 @@ from dataclasses import replace
 import pytest
 
 from modular_tf.check.outcome import BAD, Incident, Pass, Verdict
-from modular_tf.check.report.causes import causes
 from modular_tf.check.report.text import plugin_lines
-from modular_tf.check.report.wording import headline, remedy
+from modular_tf.check.report.wording import causes, headline, remedy
 from tests.check.report.outcomes import CRASH, CRASHED, EXITED, FAILED, HUNG, outcome, plugin
 
 
@@ -120,7 +119,7 @@ def test_the_folders_of_the_kit_are_left_out():
 def test_the_message_of_the_host_itself_is_not_what_the_plugin_said():
     said = "about to fall\nmodular_tf: SIGSEGV in plugin mine, read: the process ends [LD-130]\n"
 
-    text = "\n".join(plugin_lines(plugin(_crash("FS-158", said=said)), verbose=False))
+    text = "\n".join(map(str, plugin_lines(plugin(_crash("FS-158", said=said)), verbose=False)))
 
     assert "about to fall" in text
     assert "LD-130" not in text

@@ -13,7 +13,6 @@ from jsonschema import Draft202012Validator
 
 from modular_tf.check.catalogue import all_checks
 from modular_tf.check.outcome import Outcome, Verdict
-from modular_tf.check.report.annotations import github_annotations
 from modular_tf.check.report.comparison import Change, Comparison, compare, same_plugins
 from modular_tf.check.report.json_report import (
     SCHEMA_PATH,
@@ -23,8 +22,14 @@ from modular_tf.check.report.json_report import (
 )
 from modular_tf.check.report.junit import junit
 from modular_tf.check.report.report import Report
-from modular_tf.check.report.text import comparison_lines, plugin_lines, summary_line
+from modular_tf.check.report.text import (
+    comparison_lines,
+    github_annotations,
+    plugin_lines,
+    summary_line,
+)
 from modular_tf.check.settings import KnownDeviation
+from modular_tf.codec import decode, encode
 from modular_tf.errors import ConfigError
 from tests.check.report.outcomes import ALL_KINDS, CRASHED, FAILED, outcome, plugin, report
 
@@ -45,7 +50,7 @@ def _validator() -> Draft202012Validator:
 
 
 def test_the_report_is_what_its_schema_says():
-    compared = {"since": compare(report(FAILED), WHOLE).as_dict()}
+    compared = {"since": encode(compare(report(FAILED), WHOLE))}
 
     _validator().validate(_written(WHOLE))
     _validator().validate({**_written(WHOLE), **compared})
@@ -80,8 +85,8 @@ def test_what_is_no_report_is_refused(tmp_path, text):
 
 @pytest.mark.parametrize("key", ["reached", "verdict", "incident", "calls"])
 def test_an_outcome_of_another_shape_is_refused(key):
-    with pytest.raises(ValueError, match="expected an outcome"):
-        Outcome.from_dict({**FAILED.as_dict(), key: 3})
+    with pytest.raises(ValueError, match=f"{key}: expected "):
+        decode(Outcome, {**encode(FAILED), key: 3})
 
 
 # ---- JUnit ---------------------------------------------------------------------------------------
@@ -151,7 +156,9 @@ def test_annotations_escape_what_would_end_them():
 
 
 def test_the_text_says_all_that_one_needs_to_act():
-    text = "\n".join(plugin_lines(plugin(*ALL_KINDS, remarks=("a remark",)), verbose=False))
+    text = "\n".join(
+        map(str, plugin_lines(plugin(*ALL_KINDS, remarks=("a remark",)), verbose=False))
+    )
     rule = all_checks()["FS-156"].rule
 
     for needed in (
@@ -166,30 +173,39 @@ def test_the_text_says_all_that_one_needs_to_act():
 
 
 def test_verbose_text_names_every_check():
-    text = "\n".join(plugin_lines(plugin(*ALL_KINDS), verbose=True))
+    text = "\n".join(map(str, plugin_lines(plugin(*ALL_KINDS), verbose=True)))
 
     assert all(each.check_id in text for each in ALL_KINDS)
+
+
+def test_only_words_of_the_report_itself_have_a_style():
+    said = replace(FAILED, message="FAILED", expected="remedy: FAILED")
+    styled = [(line.style, line.word) for line in plugin_lines(plugin(said), verbose=False)]
+
+    assert styled.count(("bad", "FAILED")) == 1
+    assert styled.count(("label", "remedy:")) == 1
+    assert {style for style, _ in styled} == {"", "bad", "label"}
 
 
 def test_the_same_finding_is_told_once():
     twice = [FAILED, replace(FAILED, subject="other://")]
 
-    text = "\n".join(plugin_lines(plugin(*twice), verbose=False))
+    text = "\n".join(map(str, plugin_lines(plugin(*twice), verbose=False)))
 
     assert text.count(FAILED.message) == 1
     assert "mine:// raw, other:// raw" in text
 
 
 def test_the_summary_is_one_line():
-    line = summary_line(plugin(*ALL_KINDS))
+    line = str(summary_line(plugin(*ALL_KINDS)))
 
     assert line.startswith("libmine.so: does not conform; reaches ")
     assert "10 checks: 1 passed, 1 failed" in line
     cut_short = plugin(outcome("FS-150", Verdict.PASSED), unanswered=3)
-    assert "is not known to conform, checks left open: 3 without an outcome;" in summary_line(
-        cut_short
+    assert "is not known to conform, checks left open: 3 without an outcome;" in str(
+        summary_line(cut_short)
     )
-    assert summary_line(plugin()) == "libmine.so: nothing was checked"
+    assert str(summary_line(plugin())) == "libmine.so: nothing was checked"
 
 
 # ---- Comparison ----------------------------------------------------------------------------------
@@ -209,8 +225,10 @@ def test_a_comparison_tells_better_from_worse():
     assert [change.check_id for change in found.worse] == ["FS-150"]
     assert [change.check_id for change in found.added] == ["FS-152"]
     assert [change.check_id for change in found.gone] == ["FS-151"]
-    assert list(comparison_lines(found))[-1] == "since then: 1 better, 1 worse, 1 added, 1 gone"
-    assert next(iter(comparison_lines(found))) == (
+    assert (
+        str(list(comparison_lines(found))[-1]) == "since then: 1 better, 1 worse, 1 added, 1 gone"
+    )
+    assert str(next(iter(comparison_lines(found)))) == (
         "worse FS-150 (libmine.so, mine:// raw): passed -> skipped"
     )
 

@@ -8,10 +8,9 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from modular_tf.check.outcome import Verdict
-from modular_tf.check.report.badge import badge
-from modular_tf.check.report.html_page import html_page
 from modular_tf.check.report.json_report import as_json
 from modular_tf.check.report.junit import junit
+from modular_tf.check.report.pages import badge, html_page
 from modular_tf.check.report.report import Conformance
 from modular_tf.check.report.text import summary_line
 from tests.check.report.outcomes import FAILED, outcome, report
@@ -38,12 +37,11 @@ _SKIPPED = outcome("FS-193", Verdict.SKIPPED, message="it is NULL")
 )
 def test_text_badge_page_and_the_rest_have_one_verdict(told, said):
     (plugin,) = told.plugins
-    verdicts = re.findall(
-        r'<section>.*?<p><span class="verdict \w+">(.*?)</span>', html_page(told).decode()
-    )
+    page = html_page(told).decode()
+    verdicts = re.findall(r'<section>.*?<p><span class="verdict \w+">(.*?)</span>', page, re.DOTALL)
 
     assert plugin.conformance is told.conformance is said
-    assert summary_line(plugin).startswith(f"libmine.so: {said.value}")
+    assert str(summary_line(plugin)).startswith(f"libmine.so: {said.value}")
     assert ET.fromstring(badge(told)).get("aria-label").startswith(f"modular-tf: {said.value}")
     assert verdicts == [said.value]
     conforms = said is Conformance.CONFORMS

@@ -1,1 +1,1 @@
-"""How checks reach a filesystem: the raw subject, the one of the host, the stage of both."""
+"""How checks reach a filesystem: by its slots, through the host, and the session of both."""

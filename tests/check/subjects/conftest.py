@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from modular_tf.check.filesystem.raw_subject import RawFilesystem, open_raw
+from modular_tf.check.filesystem.slots import RawFilesystem, open_raw
 from modular_tf.loading.binding import map_file
 from modular_tf.loading.filesystem_tables import init_filesystems
 from tests.fixtures.compiler import compile_object, link_library

@@ -9,7 +9,7 @@ import pytest
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.check import BOTH, Check
 from modular_tf.check.expectation import Blocked, Deviation, Unsupported
-from modular_tf.check.filesystem.stage import FilesystemStage
+from modular_tf.check.filesystem.session import FilesystemSession
 from modular_tf.check.level import Level
 from modular_tf.check.native.checking_allocator import preload_environment
 from modular_tf.check.outcome import Pass
@@ -28,7 +28,7 @@ def stage_of(tmp_path):
 
     def make(path, reached, **fields):
         given = {"scheme": "ram", "scratch": str(tmp_path), **fields}
-        stages.append(FilesystemStage(Target(str(path), "filesystem", reached, **given)))
+        stages.append(FilesystemSession(Target(str(path), "filesystem", reached, **given)))
         return stages[-1]
 
     yield make
@@ -38,13 +38,13 @@ def stage_of(tmp_path):
 
 def _check(check_id="FS-156"):
     return Check(
-        id=check_id, kind="filesystem", level=Level.WORKS, group="any", passes=BOTH,
-        needs=(), traits=frozenset(), rows=(), seconds=30, run=lambda _: None,
+        id=check_id, kind="filesystem", level=Level.WORKS, group="any", ways=BOTH,
+        run=lambda _: None,
     )  # fmt: skip
 
 
 def _fail_on(stage, roots):
-    with stage.ground(_check()) as ground:
+    with stage.workspace(_check()) as ground:
         roots.append(ground.root)
         ground.make_full_dir()
         raise Deviation("as it must")
@@ -53,12 +53,12 @@ def _fail_on(stage, roots):
 @BOTH_WAYS
 def test_each_check_has_an_empty_directory_of_its_own(stage_of, reached):
     stage = stage_of(installed_plugin("ram_filesystem"), reached)
-    with stage.ground(_check()) as first:
+    with stage.workspace(_check()) as first:
         first.make_full_dir()
         assert first.content(first.make_file()) == b"abcd"
-    with stage.ground(_check()) as second:
+    with stage.workspace(_check()) as second:
         assert second.root != first.root
-        assert second.subject.get_children(second.root).value == []
+        assert second.get_children(second.root).value == []
         assert not second.exists(first.root)
 
 
@@ -69,24 +69,24 @@ def test_the_directory_goes_after_a_failure_too(stage_of, reached):
     with pytest.raises(Deviation, match="as it must"):
         _fail_on(stage, roots)
 
-    assert stage.subject.path_exists(*roots).code == Code.NOT_FOUND
+    assert stage.access.path_exists(*roots).code == Code.NOT_FOUND
 
 
 @BOTH_WAYS
 def test_calls_are_those_of_the_check(stage_of, reached):
     stage = stage_of(installed_plugin("ram_filesystem"), reached)
-    with stage.ground(_check()) as ground:
+    with stage.workspace(_check()) as ground:
         assert stage.calls == []
-        ground.subject.path_exists(ground.missing())
+        ground.path_exists(ground.missing())
 
     assert [call.split("(")[0] for call in stage.calls] == ["path_exists"]
 
 
 @BOTH_WAYS
 def test_each_path_has_its_own_code(stage_of, reached):
-    with stage_of(installed_plugin("ram_filesystem"), reached).ground(_check()) as ground:
+    with stage_of(installed_plugin("ram_filesystem"), reached).workspace(_check()) as ground:
         file = ground.make_file()
-        answer = ground.subject.paths_exist([file, f"{file}/x", ground.missing()])
+        answer = ground.paths_exist([file, f"{file}/x", ground.missing()])
 
     assert answer.value == [0, Code.FAILED_PRECONDITION, Code.NOT_FOUND]
     assert answer.returned is False
@@ -96,7 +96,7 @@ def test_each_path_has_its_own_code(stage_of, reached):
 def test_a_given_root_is_where_roots_are_made(stage_of, reached):
     path = installed_plugin("ram_filesystem")
     stage = stage_of(path, reached, root="ram://mine/below/")
-    with stage.ground(_check()) as ground:
+    with stage.workspace(_check()) as ground:
         assert ground.root.startswith("ram://mine/below/")
         assert ground.make_file().startswith(f"{ground.root}/")
 
@@ -104,7 +104,7 @@ def test_a_given_root_is_where_roots_are_made(stage_of, reached):
 @BOTH_WAYS
 def test_plain_files_lie_in_the_scratch_directory(stage_of, reached, tmp_path):
     stage = stage_of(installed_plugin("posix_filesystem"), reached, scheme="file")
-    with stage.ground(_check()) as ground:
+    with stage.workspace(_check()) as ground:
         assert ground.root.startswith(f"file://{tmp_path}/")
         local = Path(ground.make_file().removeprefix("file://"))
         assert local.stat().st_size == 4
@@ -117,7 +117,7 @@ def test_chance_is_the_same_for_the_same_seed(stage_of, reached):
     drawn = []
     for seed in (1, 1, 2):
         stage = stage_of(installed_plugin("ram_filesystem"), reached, seed=seed)
-        with stage.ground(_check()) as ground:
+        with stage.workspace(_check()) as ground:
             drawn.append(ground.random.random())
 
     assert drawn[0] == drawn[1] != drawn[2]
@@ -143,7 +143,7 @@ def test_slots_that_are_null_are_lacking(stage_of):
 
 def test_a_plugin_without_directories_still_has_a_root(stage_of, fixture_plugin):
     stage = stage_of(fixture_plugin("nothing-but-init"), Pass.RAW, scheme="fixture")
-    with stage.ground(_check()) as ground, pytest.raises(Unsupported):
+    with stage.workspace(_check()) as ground, pytest.raises(Unsupported):
         ground.make_file()
 
 
@@ -152,15 +152,15 @@ def test_a_plugin_without_directories_still_has_a_root(stage_of, fixture_plugin)
 _TRY = """
     import sys, tempfile
     from modular_tf.check.catalogue import all_checks
-    from modular_tf.check.damage import is_damaged
-    from modular_tf.check.filesystem.stage import FilesystemStage
+    from modular_tf.check.memory_watch import is_damaged
+    from modular_tf.check.filesystem.session import FilesystemSession
     from modular_tf.check.judgement import tried
     from modular_tf.check.outcome import Pass
     from modular_tf.check.target import Target
 
     path, scheme, reached, *checks = sys.argv[1:]
     with tempfile.TemporaryDirectory() as scratch:
-        stage = FilesystemStage(
+        stage = FilesystemSession(
             Target(path, "filesystem", Pass(reached), scheme=scheme, scratch=scratch)
         )
         for check in checks:

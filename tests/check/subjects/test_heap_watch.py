@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from modular_tf.check.heap_watch import Depth, HeapWatch
+from modular_tf.check.memory_watch import Depth, HeapWatch
 from modular_tf.check.native.checking_allocator import preload_environment
 from tests.check.with_allocator import with_allocator
 from tests.fixtures.compiler import compile_object, link_library
@@ -16,8 +16,8 @@ from tests.fixtures.compiler import compile_object, link_library
 _PROLOGUE = """
 import ctypes, sys
 from modular_tf.check.expectation import Deviation
-from modular_tf.check.heap_watch import Depth, HeapWatch
-from modular_tf.check.repetition import expect_no_leak
+from modular_tf.check.memory_watch import Depth, HeapWatch
+from modular_tf.check.under_load import must_not_grow
 subject = ctypes.CDLL(sys.argv[1])
 subject.allocate.restype = subject.overrun_and_keep.restype = ctypes.c_void_p
 heap = HeapWatch()
@@ -56,13 +56,16 @@ def test_a_violation_that_two_threads_see_is_told_by_one(monkeypatch):
             seen_by_both.wait(0.2)
             return found
 
-    monkeypatch.setattr("modular_tf.check.heap_watch._told", 0)
+    monkeypatch.setattr("modular_tf.check.memory_watch._Process.reported", 0)
     told = []
 
     def look(count):
         heap = HeapWatch()
-        heap._allocator = SimpleNamespace(violation=lambda index: f"violation {index}")
-        heap._count = lambda *_: count
+        heap._allocator = SimpleNamespace(
+            violation=lambda index: f"violation {index}",
+            use=lambda: SimpleNamespace(live_blocks=0),
+            inspect=lambda: count,
+        )
         told.append(heap.new_violation())
 
     first = threading.Thread(target=look, args=(SeenSlowly(1),))
@@ -134,8 +137,8 @@ def test_blocks_that_pile_up_are_a_leak(run_watched):
     code = """
 def leak(): heap.call(subject.allocate, 10)
 def keep(): subject.release(ctypes.c_void_p(heap.call(subject.allocate, 10)))
-expect_no_leak(keep, 200, "keeping")
-try: expect_no_leak(leak, 200, "leaking")
+must_not_grow(keep, 200, "keeping")
+try: must_not_grow(leak, 200, "leaking")
 except Deviation as deviation: print(deviation.message)
 """
 

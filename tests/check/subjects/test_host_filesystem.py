@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from modular_tf.abi.status_codes import Code
-from modular_tf.check.call_journal import CallJournal
 from modular_tf.check.expectation import Unsupported
-from modular_tf.check.filesystem.host_offer import host_offers
-from modular_tf.check.filesystem.stage import HostAccess
+from modular_tf.check.filesystem.access import host_offers
+from modular_tf.check.filesystem.session import FilesystemSession
 from modular_tf.check.outcome import Pass
 from modular_tf.check.target import Target
 from tests.check.subjects.conftest import FILE, ROOT
@@ -22,17 +21,17 @@ def host_filesystem(fixture_plugin, tmp_path):
     def open_variant(variant="good"):
         path = str(fixture_plugin(variant))
         target = Target(path, "filesystem", Pass.HOST, scheme="fixture", scratch=str(tmp_path))
-        access = HostAccess(target, CallJournal())
-        opened.append(access)
-        if access.subject.has("append"):
-            writer = access.subject.new_writable_file(FILE).value
+        session = FilesystemSession(target)
+        opened.append(session)
+        if session.access.has("append"):
+            writer = session.access.new_writable_file(FILE).value
             writer.append(b"hello")
             writer.close()
-        return access.subject
+        return session.access
 
     yield open_variant
-    for access in opened:
-        access.close()
+    for session in opened:
+        session.close()
 
 
 def test_the_end_of_a_file_is_a_code_as_it_is_for_the_slots(host_filesystem):
@@ -121,7 +120,7 @@ def test_transactions_and_options_are_those_of_the_plugin(host_filesystem):
 
     assert filesystem.add_to_transaction(FILE, token).ok
     assert filesystem.get_transaction_for_path(FILE).value.token == token.token
-    assert filesystem.decode_transaction_token(token)
+    assert filesystem.decode_transaction_token(token).value
     assert filesystem.end_transaction(token).ok
     assert filesystem.set_filesystem_configuration(options[:1]).ok
     assert filesystem.get_filesystem_configuration_option(options[0].name).value == options[0]

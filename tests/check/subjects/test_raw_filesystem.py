@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from modular_tf.abi.status_codes import Code
-from modular_tf.check.announcement import listen
+from modular_tf.check.calls import listen
 from modular_tf.check.expectation import Blocked, Unsupported
-from modular_tf.check.filesystem.raw_paths import default_name
-from modular_tf.check.filesystem.raw_subject import RawFilesystem
+from modular_tf.check.filesystem.slots import RawFilesystem, default_name
 from modular_tf.filesystem.filesystem import Filesystem
 from tests.check.subjects.conftest import FILE, ROOT
 
@@ -120,7 +119,7 @@ def test_all_that_the_plugin_gave_is_given_back(run_python, fixture_plugin, plug
     run_python(
         """
         import sys
-        from modular_tf.check.filesystem.raw_subject import open_raw
+        from modular_tf.check.filesystem.slots import open_raw
         from modular_tf.loading.binding import map_file
         from modular_tf.loading.filesystem_tables import init_filesystems
         offer = init_filesystems(map_file(sys.argv[1], ()), plugin="fixture")

@@ -6,11 +6,8 @@ import pytest
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import Answer
-from modular_tf.check.check import BOTH, Check
 from modular_tf.check.expectation import Blocked, Unsupported
-from modular_tf.check.filesystem.removal import remove_tree
-from modular_tf.check.filesystem.stage_root import StageRoot
-from modular_tf.check.level import Level
+from modular_tf.check.filesystem.session import Roots, remove_tree
 from modular_tf.check.outcome import Pass
 from modular_tf.check.target import Target
 
@@ -75,15 +72,12 @@ class Store:
         return Answer(0)
 
 
-_CHECK = Check(
-    id="FS-156", kind="filesystem", level=Level.WORKS, group="any", passes=BOTH,
-    needs=(), traits=frozenset(), rows=(), seconds=30, run=lambda _: None,
-)  # fmt: skip
+_CHECK = "FS-156"
 _STEPS = ("create_dir", "get_children", "delete_file", "delete_dir")
 
 
 def _root(uri="zz://host/mine"):
-    return StageRoot(Target("/x.so", "filesystem", Pass.RAW, scheme="zz", root=uri))
+    return Roots(Target("/x.so", "filesystem", Pass.RAW, scheme="zz", root=uri))
 
 
 def test_parents_are_made_one_by_one_where_nothing_else_is_there():

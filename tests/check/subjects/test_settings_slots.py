@@ -20,7 +20,7 @@ def test_a_transaction_holds_its_paths(raw_filesystem):
     assert filesystem.add_to_transaction(FILE, token).ok
     assert filesystem.get_transaction_for_path(FILE).value == token
     assert filesystem.get_or_start_transaction_for_path(FILE).value == token
-    assert filesystem.decode_transaction_token(token)
+    assert filesystem.decode_transaction_token(token).value
     assert filesystem.end_transaction(token).ok
 
 

@@ -1,11 +1,10 @@
 /* What stands in the place of functions that the host does not offer, driven from C. */
-#include "kernels/absent_functions.h"
+#include "kernels/host_table.h"
 
 #include <pthread.h>
 #include <stdint.h>
 
 #include "cases.h"
-#include "kernels/host_table.h"
 #include "log_capture.h"
 
 typedef void* (*absent)(int, double, const char*, ...);

@@ -4,7 +4,7 @@
 
 #include "cases.h"
 #include "host_runtime.h"
-#include "kernels/absent_functions.h"
+#include "kernels/host_table.h"
 #include "kernels/misuse.h"
 
 using mtf::kernels::MisuseRecord;

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "fork_lock.h"
-#include "kernel_registry.h"
 #include "node.h"
 #include "variables.h"
 
@@ -60,5 +59,16 @@ void finish(mtf_kernel_call* call, mtf_kernel_input* inputs, mtf_kernel_output* 
 void abandon(mtf_kernel_call* call);
 void free_call(mtf_kernel_call* call);
 void drop_buffer(void* buffer);
+
+// Contexts, as the functions on them need them.
+
+// The call of a context; NULL after reporting that it is over.
+mtf_kernel_call* call_of(const TF_OpKernelContext* handle, const char* function);
+// The same; the status says so too.
+mtf_kernel_call* call_of(const TF_OpKernelContext* handle, const char* function, TF_Status* status);
+
+// Memory for a tensor on the host or the device of a call; false and a status where there is none.
+bool allocate_for_call(const mtf_kernel_call* call, Tensor* tensor, bool on_host,
+                       TF_Status* status);
 
 }  // namespace mtf::kernels

@@ -1,5 +1,5 @@
 // What `compute` of a kernel sees: inputs, outputs, temporaries, its stream, and who it is.
-#include "context.h"
+#include "call.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -7,7 +7,6 @@
 #include <string>
 #include <utility>
 
-#include "call.h"
 #include "entry.h"
 #include "modular_tf/kernels_experimental.h"
 

@@ -38,7 +38,7 @@ typedef struct mtf_kernel_host {
   const char* (*constraint_at)(const mtf_kernel_definition* kernel, int32_t index, int32_t* type);
   const char* (*host_arg_at)(const mtf_kernel_definition* kernel, int32_t index);
   int32_t (*count_op_definitions)(void);
-  const char* (*op_definition_line)(int32_t index);
+  const char* (*op_definition_record)(int32_t index, size_t* size);
   void* (*make_absent_function)(const char* name, const char* library);
   int64_t (*count_handles)(int32_t kind);
 
@@ -92,6 +92,16 @@ typedef struct mtf_kernel_host {
   /* Calls TF_InitKernel; the first misuse is given back, and all of them are logged. */
   void (*init_kernels)(void (*init)(void), mtf_kernel_failure* misuse);
 } mtf_kernel_host;
+
+/* How many functions can be told apart. */
+enum { MTF_ABSENT_FUNCTIONS_MOST = 1024 };
+
+/* The function that replaces `name` for `library`, which are copied; the same for the same two. It
+ * accepts any arguments and returns 0, after it has reported that it was called: the call into the
+ * plugin that is under way fails (KN-100), or the log has a line. Once there are
+ * MTF_ABSENT_FUNCTIONS_MOST, further ones share a function that cannot say which it is.
+ * [any thread] */
+void* mtf_make_absent_function(const char* name, const char* library);
 
 /* Looked up by name. */
 extern __attribute__((visibility("default"))) const mtf_kernel_host mtf_kernel_host_table;

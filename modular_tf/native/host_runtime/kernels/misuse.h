@@ -10,7 +10,6 @@ enum Rule : int32_t {
   kRuleNone = 0,
   kRuleConstraintType = 17,
   kRuleDefinitionText = 22,
-  kRuleDefinitionUnique = 23,
   kRuleConstructionFailed = 60,
   kRuleConstructionEnded = 63,
   kRuleOutputAllocated = 76,

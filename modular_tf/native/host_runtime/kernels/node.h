@@ -1,8 +1,9 @@
-// A node: an operation with its attributes, and what its inputs and outputs are.
+// Nodes, the kernels that plugins have registered, and their objects.
 #pragma once
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "host_table.h"
@@ -64,5 +65,46 @@ void add_input(mtf_kernel_node* node, const char* name, const int32_t* types, in
                int32_t is_on_host);
 void add_output(mtf_kernel_node* node, const char* name, const int32_t* types, int32_t count,
                 int32_t is_on_host);
+
+}  // namespace mtf::kernels
+
+// The kernels that plugins have registered in this process, in order.
+
+struct mtf_kernel_definition {
+  std::string op, device_type, label, name;
+  std::vector<std::pair<std::string, int32_t>> constraints;
+  std::vector<std::string> host_args;
+  int32_t priority = 0;
+  void* (*create)(TF_OpKernelConstruction*) = nullptr;
+  void (*compute)(void*, TF_OpKernelContext*) = nullptr;
+  void (*compute_async)(void*, TF_OpKernelContext*, TF_AsyncOpKernelDoneCallback*) = nullptr;
+  void (*delete_kernel)(void*) = nullptr;
+};
+
+namespace mtf::kernels {
+
+// Keeps a definition for the life of the process.
+void register_kernel(mtf_kernel_definition* definition);
+int64_t count_kernels();
+const mtf_kernel_definition* kernel_at(int64_t index, mtf_kernel_facts* facts);
+// Calls TF_InitKernel; what it throws leaves this.
+void init_kernels(void (*init)(void), mtf_kernel_failure* misuse);
+const char* constraint_at(const mtf_kernel_definition* kernel, int32_t index, int32_t* type);
+const char* host_arg_at(const mtf_kernel_definition* kernel, int32_t index);
+
+// Kernel objects: made by a plugin's `create`, ended by its `delete`.
+
+// The node of a construction; NULL and a status where that is over.
+const mtf_kernel_node* node_of(TF_OpKernelConstruction* construction, const char* function,
+                               TF_Status* status);
+// The attribute of a name if it is of that kind; otherwise NULL, and the status says why.
+const Attribute* find_attr(TF_OpKernelConstruction* construction, const char* name, int32_t kind,
+                           bool is_list, const char* function, TF_Status* status);
+
+// Makes a kernel object; what `create` throws leaves this. With a failure there may be an object too,
+// which is the caller's to delete.
+void create(const mtf_kernel_definition* kernel, const mtf_kernel_node* node, void** object,
+            mtf_kernel_failure* failure);
+void delete_object(const mtf_kernel_definition* kernel, void* object);
 
 }  // namespace mtf::kernels

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "construction.h"
+#include "node.h"
 #include "entry.h"
 
 namespace mtf::kernels {

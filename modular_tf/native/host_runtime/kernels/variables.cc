@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "call.h"
-#include "context.h"
 #include "entry.h"
 #include "modular_tf/kernels_experimental.h"
 

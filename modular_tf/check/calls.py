@@ -1,0 +1,212 @@
+"""One call of a plugin's slot: announced, made, looked at from all sides, recorded."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from contextlib import contextmanager
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Protocol
+
+from modular_tf.abi.status_codes import Code
+from modular_tf.check.answers import Answer
+from modular_tf.check.expectation import Unsupported
+from modular_tf.check.memory_watch import HeapWatch
+from modular_tf.check.native.raw_status import RawStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from modular_tf.check.native.guarded_memory import GuardedMemory
+
+_MOST_CALLS = 1000
+_MOST_OF_A_VALUE = 120
+_MOST_OF_A_MESSAGE = 80
+
+
+def _discard(_: str) -> None:
+    pass
+
+
+_listener: Callable[[str], None] = _discard
+"""Of this process, as the plugin is: a crash or a hang has a name by the last call announced."""
+
+
+def listen(listener: Callable[[str], None]) -> None:
+    """Announce every call to a function, which must not raise. [before any call]"""
+    global _listener  # noqa: PLW0603  (of this process)
+    _listener = listener
+
+
+class CallJournal:
+    """Announces each call before it is made, and stores what came of it. [any thread]
+
+    Attributes:
+        calls: What was called since somebody cleared it, the last at the end; `...` stands for
+            the oldest where there are too many.
+    """
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+
+    def enter(self, call: str) -> None:
+        """Announce the next call, C-like and shortened, such as `read(F, 0, 4)`."""
+        _listener(call)
+
+    def leave(self, call: str, came: str = "") -> None:
+        """Store a call that came back."""
+        if len(self.calls) >= _MOST_CALLS:
+            self.calls[: _MOST_CALLS // 2] = ["..."]
+        self.calls.append(f"{call} -> {came}" if came else call)
+
+
+def once_each(calls: Iterable[str]) -> list[str]:
+    """Return calls with each that follows its equal counted: `stat('F') -> OK (16 times)`."""
+    counted = ((call, len([*equal])) for call, equal in groupby(calls))
+    return [f"{call} ({times} times)" if times > 1 else call for call, times in counted]
+
+
+def outcome_of(answer: Answer) -> str:
+    """Show what a call with a status returned: `4, OUT_OF_RANGE "past the end"`."""
+    name = Code(answer.code).name if answer.code in tuple(Code) else str(answer.code)
+    status = f'{name} "{_cut(answer.message, _MOST_OF_A_MESSAGE)}"' if answer.message else name
+    if answer.touched is False:
+        status = f"{status} (not set)"
+    return status if answer.returned is None else f"{answer.returned}, {status}"
+
+
+def shown(value: object) -> str:
+    """Show an argument, shortened."""
+    if isinstance(value, bytes):
+        return f"{_cut(repr(value), 40)}, n={len(value)}"
+    return _cut(repr(value), _MOST_OF_A_VALUE)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most // 2]}...{text[-most // 2 :]}"
+
+
+class Slots(Protocol):
+    """The functions of a plugin, by the C name of their table and their own."""
+
+    def function(self, table: str, slot: str) -> Any:
+        """Return a slot as a function, None where it is NULL."""
+
+
+class SlotCaller(ABC):
+    """Calls slots; what a call did to memory, a kind of plugin looks for. [any thread]
+
+    Attributes:
+        journal: Records each call.
+        heap: Sees what calls do to the heap.
+        is_poisoned: Whether statuses are preset to UNKNOWN.
+
+    Args:
+        slots: The plugin's functions.
+        journal: Records each call.
+        table: The C name of the table that calls mean where they name none.
+    """
+
+    def __init__(self, slots: Slots, journal: CallJournal, table: str) -> None:
+        self._slots = slots
+        self.journal = journal
+        self._table = table
+        self.heap = HeapWatch()
+        self.is_poisoned = False
+
+    @contextmanager
+    def poisoned(self) -> Iterator[None]:
+        """Preset statuses to UNKNOWN within the block, for all threads.
+
+        `Answer.touched` shows in any case whether the plugin sets them.
+        """
+        before, self.is_poisoned = self.is_poisoned, True
+        try:
+            yield
+        finally:
+            self.is_poisoned = before
+
+    def ask(
+        self,
+        slot: str,
+        shown: str,
+        *arguments: Any,
+        table: str | None = None,
+        lent: Sequence[GuardedMemory] = (),
+        constant: Sequence[GuardedMemory] = (),
+    ) -> Answer:
+        """Call a slot that has a status as its last argument.
+
+        Args:
+            slot: Its name.
+            shown: The arguments as a report shows them.
+            arguments: The arguments, without the status.
+            table: The C name of its table.
+            lent: Memory that it may write to.
+            constant: Memory that it may only read.
+
+        Raises:
+            Unsupported: The slot is NULL.
+            Deviation: It wrote where it must not.
+        """
+        function = self.function(slot, table)
+        call = f"{slot}({shown})"
+        self.journal.enter(call)
+        with RawStatus(poisoned=self.is_poisoned) as status:
+            returned = self.heap.call(function, *arguments, status.pointer)
+            content = status.read()
+        answer = Answer(
+            content.code, content.message, returned=returned, touched=content.touched,
+            message_is_text=content.is_text, call=call,
+        )  # fmt: skip
+        self.journal.leave(call, outcome_of(answer))
+        self._look_at_memory(call, slot, lent, constant)
+        return answer
+
+    def ask_plainly(
+        self,
+        slot: str,
+        shown: str,
+        *arguments: Any,
+        table: str | None = None,
+        lent: Sequence[GuardedMemory] = (),
+        constant: Sequence[GuardedMemory] = (),
+        quietly: bool = False,
+    ) -> Any:
+        """Call a slot without a status and return what it returned; see `ask`.
+
+        Where it is called `quietly` it is not recorded: it is only a step of another call, or the
+        caller records what a pointer leads to.
+        """
+        function = self.function(slot, table)
+        call = f"{slot}({shown})"
+        self.journal.enter(call)
+        returned = self.heap.call(function, *arguments)
+        if not quietly:
+            self.journal.leave(call, str(returned) if isinstance(returned, int) else "")
+        self._look_at_memory(call, slot, lent, constant)
+        return returned
+
+    def function(self, slot: str, table: str | None = None) -> Any:
+        """Return a slot's function.
+
+        Raises:
+            Unsupported: It is NULL.
+        """
+        function = self._slots.function(table or self._table, slot)
+        if function is None:
+            raise Unsupported(f"{table or self._table}.{slot} is NULL")
+        return function
+
+    @abstractmethod
+    def _look_at_memory(
+        self,
+        call: str,
+        slot: str,
+        lent: Sequence[GuardedMemory],
+        constant: Sequence[GuardedMemory],
+    ) -> None:
+        """Look for what a call did to memory that is not the plugin's.
+
+        Raises:
+            Deviation: It did something.
+        """

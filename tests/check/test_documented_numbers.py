@@ -1,0 +1,22 @@
+"""The numbers that documents and rules name are those of the checks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from modular_tf.check.catalogue import all_checks
+from modular_tf.check.device import host_memories
+
+
+def test_the_readme_tells_how_many_there_are():
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+
+    assert f"by {len(all_checks())} numbered checks" in readme
+
+
+def test_the_numbers_of_a_rule_are_those_of_its_check():
+    """SE-146 has two: what works anywhere today, and what later hosts ask for."""
+    required = all_checks()["SE-146"].rule.requirement
+
+    for number in (host_memories._ALIGNMENT, host_memories._NEWER_ALIGNMENT):
+        assert f"of {number}" in required

@@ -1,0 +1,376 @@
+"""Specifications of ops are read in full, and what is wrong with one is reported with its place.
+
+They are registered with the host runtime as a plugin does it, and read from there.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+import pytest
+
+from modular_tf.abi.data_types import by_name
+from modular_tf.errors import InvalidArgumentError
+from modular_tf.kernel.op_definition import ArgDefinition, AttrDefinition, OpDefinition
+from modular_tf.kernel.op_grammar import read_op_definition
+from tests.fixtures.op_definitions import register
+from tests.kernel.spec_writer import record
+
+INVALID_ARGUMENT = 3
+NUMBERS = (
+    "float,double,int32,uint8,int16,int8,complex64,int64,qint8,quint8,qint32,bfloat16,qint16,"
+    "quint16,uint16,complex128,half,uint32,uint64"
+)
+REAL_NUMBERS = "float,double,int32,uint8,int16,int8,int64,bfloat16,uint16,half,uint32,uint64"
+QUANTIZED = "qint8,quint8,qint32,qint16,quint16"
+_numbers = itertools.count(1)
+
+ATTRS = {
+    # types
+    "a: string": "a:string",
+    "a: int": "a:int",
+    "a: float": "a:float",
+    "a: bool": "a:bool",
+    "a: type": "a:type",
+    "a: shape": "a:shape",
+    "a: tensor": "a:tensor",
+    "a: func": "a:func",
+    "a: list(string)": "a:list(string)",
+    "a:list(func)": "a:list(func)",
+    " a_B9 \t:\n list ( int ) ": "a_B9:list(int)",
+    "list: list(int)": "list:list(int)",
+    # sets
+    "a: numbertype": f"a:type{{{NUMBERS}}}",
+    "a: numerictype": f"a:type{{{NUMBERS}}}",
+    "a: realnumbertype": f"a:type{{{REAL_NUMBERS}}}",
+    "a: realnumerictype": f"a:type{{{REAL_NUMBERS}}}",
+    "a: quantizedtype": f"a:type{{{QUANTIZED}}}",
+    "a: list(quantizedtype)": f"a:list(type{{{QUANTIZED}}})",
+    "a: {float, int32}": "a:type{float,int32}",
+    "a: {DT_FLOAT}": "a:type{float}",
+    "a: {float32, float64, float16}": "a:type{float,double,half}",
+    "a: {float8_e5m2,int4,float4_e2m1fn}": "a:type{float8_e5m2,int4,float4_e2m1fn}",
+    "a: {quantizedtype, float}": f"a:type{{{QUANTIZED},float}}",
+    "a: {float, resource, variant,}": "a:type{float,resource,variant}",
+    "a: list({float,half})": "a:list(type{float,half})",
+    "a: {'SAME', \"VALID\"}": 'a:string{"SAME","VALID"}',
+    "a: {'SAME',}": 'a:string{"SAME"}',
+    "a: list({'x', 'y'}) >= 2": 'a:list(string{"x","y"})>=2',
+    # minima
+    "a: int >= 2": "a:int>=2",
+    "a: int>=-3": "a:int>=-3",
+    "a: list(float) >= 0": "a:list(float)>=0",
+    "a: int >= 2 = 3": "a:int>=2=3",
+    "a: list(int) >= 1 = [1, 2]": "a:list(int)>=1=[1,2]",
+    # defaults
+    "a: int = -9223372036854775808": "a:int=-9223372036854775808",
+    "a: int = 0x1F": "a:int=31",
+    "a: int = 017": "a:int=15",
+    "a: int = - 7": "a:int=-7",
+    "a: float = 1": "a:float=1.0",
+    "a: float = 0.0001": "a:float=0.0001",
+    "a: float = 1e-5": "a:float=1e-05",
+    "a: float = 0.1": "a:float=0.1",
+    "a: float = -1.5f": "a:float=-1.5",
+    "a: float = 123456789": "a:float=123456790.0",
+    "a: float = 1e20": "a:float=1e+20",
+    "a: float = 3.40282347e38": "a:float=3.4028235e+38",
+    "a: float = 1e99": "a:float=inf",
+    "a: float = -inf": "a:float=-inf",
+    "a: float = Infinity": "a:float=inf",
+    "a: float = nan": "a:float=nan",
+    "a: float = -0.0": "a:float=-0.0",
+    "a: float = 100000": "a:float=100000.0",
+    "a: float = 12.5": "a:float=12.5",
+    "a: bool = true": "a:bool=true",
+    "a: bool = False": "a:bool=false",
+    "a: type = DT_FLOAT": "a:type=float",
+    "a: {half, float} = half": "a:type{half,float}=half",
+    "a: string = ''": 'a:string=""',
+    "a: string = 'it''s' \"x\"": 'a:string="itsx"',
+    "a: string = '\"\\\\'": 'a:string="\\"\\\\"',
+    "a: string = '\\n\\x7c\\073;|\\101'": 'a:string="\\x0a\\x7c\\x3b\\x3b\\x7cA"',
+    "a: string = 'é'": 'a:string="\\xc3\\xa9"',
+    "a: list(int) = []": "a:list(int)=[]",
+    "a: list(string) = [ 'b' , \"c\" ]": 'a:list(string)=["b","c"]',
+    "a: list(bool) = [true,false]": "a:list(bool)=[true,false]",
+    "a: list(type) = [DT_FLOAT, 'DT_INT32', half]": "a:list(type)=[float,int32,half]",
+    "a: shape = {}": "a:shape=[]",
+    "a: shape = {dim{size:2} dim { size: -1 }}": "a:shape=[2,-1]",
+    "a: shape = {dim:{size:2, name:'n'}; dim <size:3>}": "a:shape=[2,3]",
+    "a: shape = {dim: [{size:2}, {size:3}], dim {}}": "a:shape=[2,3,0]",
+    "a: shape = {unknown_rank:true}": "a:shape=?",
+    "a: list(shape) = [{dim{size:2}},{unknown_rank:true}]": "a:list(shape)=[[2],?]",
+    "a: tensor = {dtype: DT_INT32, tensor_shape {} int_val: [1, 2]}": "a:tensor=tensor("
+    + b"{dtype: DT_INT32, tensor_shape {} int_val: [1, 2]}".hex()
+    + ")",
+    "a: func = {name: 'f' attr {key: 'T' value {type: DT_FLOAT}}}": 'a:func=func("f")',
+}
+
+
+@pytest.mark.parametrize(("spec", "expected"), ATTRS.items())
+def test_an_attribute_is_read(spec, expected):
+    name = f"Attr{next(_numbers)}"
+
+    found = register(name.encode(), [spec.encode()])
+
+    assert (found.code, found.message) == (0, "")
+    assert found.line == f"{name}||{expected}||"
+
+
+BAD_ATTRS = [
+    ("", 1, "the name of an attribute"),
+    ("1a: int", 1, "the name of an attribute"),
+    ("_a: int", 1, "the name of an attribute"),
+    ("float: int", 1, "a name that no type has"),
+    ("a int", 3, "':'"),
+    ("a", 2, "':'"),
+    ("a:", 3, "the type of an attribute"),
+    ("a: any", 4, "the type of an attribute"),
+    ("a: Int", 4, "the type of an attribute"),
+    ("a: list", 4, "the type of an attribute"),
+    ("a: list(int", 12, "')'"),
+    ("a: list(list(int))", 9, "the type of an attribute"),
+    ("a: int32", 4, "the type of an attribute"),
+    ("a: {}", 5, "the name of a type"),
+    ("a: {float", 10, "'}'"),
+    ("a: {float int32}", 11, "'}'"),
+    ("a: {float, 'x'}", 12, "the name of a type"),
+    ("a: {'x', float}", 10, "a string in quotes"),
+    ("a: {'x", 5, "a string that ends"),
+    ("a: string = 'x\ny'", 13, "a string that ends"),
+    ("a: string = x", 13, "a string in quotes"),
+    (r"a: string = '\q'", 14, "an escape of C"),
+    (r"a: string = '\xg'", 16, "a byte's number"),
+    (r"a: string = '\777'", 15, "a byte's number"),
+    ("a: string = '\\", 14, "an escape of C"),
+    ("a: int = 1 2", 12, "the end"),
+    ("a: int = 9223372036854775808", 10, "a whole number"),
+    ("a: int = 1.5", 11, "the end"),
+    ("a: int = 0x", 10, "a whole number"),
+    ("a: int = 08", 10, "a whole number"),
+    ("a: int =", 9, "a whole number"),
+    ("a: int >= x", 11, "a whole number"),
+    ("a: int > 1", 8, "the end"),
+    ("a: float >= 1", 10, "no minimum"),
+    ("a: type >= 1", 9, "no minimum"),
+    ("a: list(int) >= -1", 17, "a length of at least 0"),
+    ("a: int >= 2 = 1", 15, "a default of at least 2"),
+    ("a: list(int) >= 2 = [1]", 21, "a default of a length of at least 2"),
+    ("a: float = 1..2", 12, "a number"),
+    ("a: float = x", 12, "a number"),
+    ("a: float = 0x10", 12, "a number"),
+    ("a: bool = yes", 11, "true or false"),
+    ("a: type = DT_QUUX", 11, "the name of a type"),
+    ("a: type = 'quux'", 11, "the name of a type"),
+    ("a: {float} = DT_HALF", 14, "a default that is allowed"),
+    ("a: {'x'} = 'y'", 12, "a default that is allowed"),
+    ("a: list({'x'}) = ['x', 'y']", 18, "a default that is allowed"),
+    ("a: list(int) = 1", 16, "'['"),
+    ("a: list(int) = [1", 18, "']'"),
+    ("a: list(int) = [1,]", 19, "a whole number"),
+    ("a: shape = [2,-1]", 12, "a shape"),
+    ("a: shape = {dim{size:-2}}", 22, "a size of at least -1"),
+    ("a: shape = {dim{width:2}}", 23, "the value of size or name"),
+    ("a: shape = {rank:2}", 18, "the value of dim or unknown_rank"),
+    ("a: shape = {dim 2}", 17, "':'"),
+    ("a: shape = {", 13, "a field or '}'"),
+    ("a: shape = {unknown_rank:true dim{size:1}}", 12, "dimensions or no rank"),
+    ("a: tensor = 1", 13, "'{'"),
+    ("a: tensor = {dtype: }", 21, "a value"),
+    ("a: tensor = " + "{a" * 40, 79, "fewer levels"),
+    ("a: tensor = {a:" + "[" * 40, 48, "fewer levels"),
+    ("a: func = 'f'", 11, "'{'"),
+]
+
+
+@pytest.mark.parametrize(("spec", "position", "expected"), BAD_ATTRS)
+def test_a_faulty_attribute_is_refused(spec, position, expected):
+    name = f"BadAttr{next(_numbers)}"
+
+    found = register(name.encode(), [spec.encode()])
+
+    assert (found.code, found.line) == (INVALID_ARGUMENT, None)
+    assert found.message.startswith(f"op {name}, attribute ")
+    assert f", character {position}: expected {expected}" in found.message
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ("x: float", "x:float"),
+        ("x: float32", "x:float"),
+        ("x_1 :T", "x_1:T"),
+        ("x: Ts", "x:Ts"),
+        ("x: N * T", "x:N*T"),
+        ("x: N*float", "x:N*float"),
+        ("x: Ref(T)", "x:Ref(T)"),
+        ("x: Ref ( uint8 )", "x:Ref(uint8)"),
+        ("x: Ref(N * T)", "x:Ref(N*T)"),
+        ("x: resource", "x:resource"),
+    ],
+)
+def test_an_argument_is_read(spec, expected):
+    attrs = [b"T: type", b"N: int >= 0", b"Ts: list(type) >= 0", b"s: string"]
+    told = "T:type;N:int>=0;Ts:list(type)>=0;s:string"
+    name = f"Arg{next(_numbers)}"
+
+    found = register(name.encode(), attrs, [spec.encode()], [b"out: float"])
+
+    assert (found.code, found.message) == (0, "")
+    assert found.line == f"{name}||{told}|{expected}|out:float"
+
+
+@pytest.mark.parametrize(
+    ("spec", "position", "expected"),
+    [
+        ("", 1, "the name of an argument"),
+        ("X: T", 1, "the name of an argument"),
+        ("xY: T", 1, "the name of an argument"),
+        ("_x: T", 1, "the name of an argument"),
+        ("x", 2, "':'"),
+        ("x:", 3, "a type or the name of an attribute"),
+        ("x: U", 4, "a type or an attribute of this op"),
+        ("x: s", 4, "an attribute that is a type or a list of types"),
+        ("x: N", 4, "an attribute that is a type or a list of types"),
+        ("x: M * T", 4, "an attribute of this op"),
+        ("x: T * T", 4, "an attribute that is an int"),
+        ("x: N * Ts", 8, "one type behind a count"),
+        ("x: N *", 7, "a type or the name of an attribute"),
+        ("x: Ref(T", 9, "')'"),
+        ("x: T U", 6, "the end"),
+        ("x: 2 * T", 4, "an attribute of this op"),
+        ("out: T", 1, "a name that is not taken"),
+        ("s: T", 1, "a name that is not taken"),
+    ],
+)
+def test_a_faulty_argument_is_refused(spec, position, expected):
+    attrs = [b"T: type", b"N: int >= 0", b"Ts: list(type) >= 0", b"s: string"]
+    name = f"BadArg{next(_numbers)}"
+
+    found = register(name.encode(), attrs, [b"out: T"], [spec.encode()])
+
+    assert (found.code, found.line) == (INVALID_ARGUMENT, None)
+    assert found.message.startswith(f'op {name}, output "{spec}", ')
+    assert f", character {position}: expected {expected}" in found.message
+
+
+def test_names_of_attributes_are_unique():
+    found = register(b"Twice", [b"a: int", b" a: float"])
+
+    assert found.code == INVALID_ARGUMENT
+    assert ", character 2: expected a name that is not taken in this op" in found.message
+
+
+@pytest.mark.parametrize(
+    ("attr", "argument", "expected"),
+    [
+        ("N: int", "x: N * float", "N:int>=1"),
+        ("N: int >= 0", "x: N * float", "N:int>=0"),
+        ("T: list(type)", "x: T", "T:list(type)>=1"),
+        ("T: list(type) >= 2", "x: T", "T:list(type)>=2"),
+        ("T: list({float, half})", "x: T", "T:list(type{float,half})>=1"),
+    ],
+)
+def test_counts_and_lists_of_types_are_at_least_1(attr, argument, expected):
+    name = f"Minimum{next(_numbers)}"
+
+    found = register(name.encode(), [attr.encode()], [argument.encode()])
+
+    assert found.line == f"{name}||{expected}|{argument.replace(' ', '')}|"
+
+
+@pytest.mark.parametrize(
+    ("attr", "argument"), [("N: int = 0", "x: N * float"), ("T: list(type) = []", "x: T")]
+)
+def test_the_minimum_of_a_count_holds_for_its_default(attr, argument):
+    found = register(b"NoCount", [attr.encode()], [argument.encode()])
+
+    assert found.code == INVALID_ARGUMENT
+    assert "of at least 1" in found.message
+
+
+@pytest.mark.parametrize("name", ["A", "MatMul2D", "_FusedMatMul", "__A", "Acme>Scale", "A_b"])
+def test_an_op_is_named_in_camel_case(name):
+    found = register(name.encode())
+
+    assert (found.code, found.line) == (0, f"{name}||||")
+
+
+@pytest.mark.parametrize(
+    ("name", "position"),
+    [("", 1), ("matMul", 1), ("__a", 3), ("_", 2), ("A b", 2), ("A>", 3), ("A>b", 3), ("A|b", 2)],
+)
+def test_an_op_with_another_name_is_refused(name, position):
+    found = register(name.encode())
+
+    assert found.code == INVALID_ARGUMENT
+    assert found.message == (
+        f'op "{re.sub("[|]", chr(92) * 2 + "x7c", name)}", character {position}: '
+        "expected a name in CamelCase, such as MatMul or _FusedMatMul"
+    )
+
+
+def test_a_record_has_the_whole_definition():
+    text = "ConcatV2|SD|N:int>=2;T:type;Tidx:{int32,int64}=DT_INT32|values:N*T;axis:Tidx|output:T"
+    found = read_op_definition(record(text), "here")
+
+    assert found == OpDefinition(
+        name="ConcatV2",
+        inputs=(
+            ArgDefinition("values", type_attr="T", number_attr="N"),
+            ArgDefinition("axis", type_attr="Tidx"),
+        ),
+        outputs=(ArgDefinition("output", type_attr="T"),),
+        attrs=(
+            AttrDefinition("N", "int", minimum=2),
+            AttrDefinition("T", "type"),
+            AttrDefinition(
+                "Tidx",
+                "type",
+                allowed=(by_name("int32"), by_name("int64")),
+                default=by_name("int32"),
+                has_default=True,
+            ),
+        ),
+        is_stateful=True,
+        is_deprecated=True,
+    )
+    assert found.source == "here"
+
+
+@pytest.mark.parametrize(
+    ("flag", "name"),
+    [
+        ("S", "is_stateful"),
+        ("C", "is_commutative"),
+        ("A", "is_aggregate"),
+        ("U", "allows_uninitialized_input"),
+        ("D", "is_deprecated"),
+    ],
+)
+def test_each_flag_says_one_thing(flag, name):
+    assert read_op_definition(f"A\0{flag}") == OpDefinition("A", **{name: True})
+
+
+def test_bytes_of_strings_pass_as_they_are():
+    found = register(b"EveryByte", [rb"s: string = '|;\"\\\n\377'"])
+
+    assert found.line == r'EveryByte||s:string="\x7c\x3b\"\\\x0a\xff"||'
+
+
+def test_definitions_with_what_is_no_number_can_be_equal():
+    first, second = (read_op_definition(record("A||a:float=nan||")) for _ in range(2))
+
+    assert first == second
+
+
+@pytest.mark.parametrize("text", ["0.1", "0.10000000149011612", "0.100000001", "1e-1"])
+def test_spellings_of_one_32_bit_number_are_equal(text):
+    assert read_op_definition(record(f"A||a:float={text}||")).attrs[0].default == 0.1
+
+
+def test_names_that_are_one_parameter_in_python_are_refused():
+    with pytest.raises(InvalidArgumentError, match="found in and in_"):
+        read_op_definition(record("A||in_:int|in:float|"))
