@@ -15,10 +15,9 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from modular_tf.abi.dlpack_devices import HOST, DeviceType
+from modular_tf.abi.dlpack_devices import DLPACK_VERSION, HOST, DeviceType
 from modular_tf.abi.dlpack_elements import ElementType, TypeCode, by_dtype
-from modular_tf.abi.dlpack_layouts import DLPACK_VERSION
-from modular_tf.device.arrays.tensor_import import refuse_negated
+from modular_tf.device.arrays.array_content import refuse_negated
 from modular_tf.native.tensor import Tensor, consume, export_by_table, import_by_table
 
 __all__ = [

@@ -7,7 +7,7 @@ Every type is one object of `DATA_TYPES`, so that identity is equality. The numb
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.abi import dlpack_elements
@@ -47,6 +47,9 @@ class DataType:
             call it ("float32"); None if arrays cannot.
         is_quantized: Whether its values stand for others: its element type is also that of a type
             of its own (qint8 and int8), which is the one that arrays are taken for.
+        element: The element type of DLPack, None if arrays cannot hold the type.
+        dlpack: The code, bits and lanes of a `DLDataType`, None likewise. DLPack packs the types
+            below one byte; a tensor gives each element a byte.
     """
 
     number: int
@@ -54,24 +57,19 @@ class DataType:
     size: int
     element_name: str | None
     is_quantized: bool = False
+    element: ElementType | None = field(init=False)
+    dlpack: tuple[int, int, int] | None = field(init=False)
 
     @property
     def is_plain(self) -> bool:
         """Whether an element is its bytes, which may be copied."""
         return self.size > 0
 
-    @property
-    def element(self) -> ElementType | None:
-        """The element type of DLPack, None if arrays cannot hold the type."""
-        return None if self.element_name is None else dlpack_elements.by_name(self.element_name)
-
-    @property
-    def dlpack(self) -> tuple[int, int, int] | None:
-        """The code, bits and lanes of a `DLDataType`, None if arrays cannot hold the type.
-
-        DLPack packs the types below one byte; a tensor gives each element a byte.
-        """
-        return None if self.element is None else self.element.dtype
+    def __post_init__(self) -> None:
+        name = self.element_name
+        element = None if name is None else dlpack_elements.by_name(name)
+        object.__setattr__(self, "element", element)
+        object.__setattr__(self, "dlpack", None if element is None else element.dtype)
 
     def __index__(self) -> int:
         return self.number

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-__all__ = ["HOST", "DeviceType"]
+__all__ = ["DLPACK_VERSION", "HOST", "DeviceType"]
+
+DLPACK_VERSION = (1, 3)
 
 
 class DeviceType(IntEnum):

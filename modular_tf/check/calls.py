@@ -134,19 +134,11 @@ class SlotCaller(ABC):
         lent: Sequence[GuardedMemory] = (),
         constant: Sequence[GuardedMemory] = (),
     ) -> Answer:
-        """Call a slot that has a status as its last argument.
+        """Call a slot that has a status as its last argument, which `arguments` leave out.
 
-        Args:
-            slot: Its name.
-            shown: The arguments as a report shows them.
-            arguments: The arguments, without the status.
-            table: The C name of its table.
-            lent: Memory that it may write to.
-            constant: Memory that it may only read.
-
-        Raises:
-            Unsupported: The slot is NULL.
-            Deviation: It wrote where it must not.
+        `shown` is what reports show of them, `lent` is memory that the slot may write to, and
+        `constant` memory that it may only read. Raises `Unsupported` where the slot is NULL, and
+        `Deviation` where it wrote where it must not.
         """
         function = self.function(slot, table)
         call = f"{slot}({shown})"
@@ -187,11 +179,7 @@ class SlotCaller(ABC):
         return returned
 
     def function(self, slot: str, table: str | None = None) -> Any:
-        """Return a slot's function.
-
-        Raises:
-            Unsupported: It is NULL.
-        """
+        """Return a slot's function; raise `Unsupported` where it is NULL."""
         function = self._slots.function(table or self._table, slot)
         if function is None:
             raise Unsupported(f"{table or self._table}.{slot} is NULL")
@@ -205,8 +193,4 @@ class SlotCaller(ABC):
         lent: Sequence[GuardedMemory],
         constant: Sequence[GuardedMemory],
     ) -> None:
-        """Look for what a call did to memory that is not the plugin's.
-
-        Raises:
-            Deviation: It did something.
-        """
+        """Raise `Deviation` where a call did something to memory that is not the plugin's."""

@@ -18,9 +18,8 @@ if TYPE_CHECKING:
 _MODULES: Mapping[str, str] = {
     "filesystem": "library registration every_call translation reading writing directories moving"
     " questions transactions load",
-    "device": "registration entry_point creation facts memory host_memories exhaustion accounting"
-    " copies fills streams events timers callbacks errors threads heap lifetime sequences",
-    "kernel": "registration objects computation results memory",
+    "device": "registration creation memory copies streams robustness",
+    "kernel": "registration computing",
 }
 """The modules that have a `Suite`, or several, below the package of their kind, in the order in
 which a report shows their checks."""

@@ -100,73 +100,75 @@ class Suite:
         self,
         rule_id: str,
         *needs: str,
-        kind: str | None = None,
-        level: Level | None = None,
-        ways: frozenset[Pass] | None = None,
-        traits: str | None = None,
-        seconds: float | None = None,
         severity: Severity = ERROR,
+        rule: tuple[str, str, str, str] | None = None,
+        traits: str | None = None,
+        **named: Any,
     ) -> Callable[[F], F]:
-        """Make a function the check of a rule; `severity` is that of a rule which it states.
+        """Make a function the check of a rule.
 
-        The other arguments are those of `Check`, the traits as words.
+        Args:
+            rule_id: Of the rule.
+            *needs: See `Check`.
+            severity: Of the rule, where it is none of the loader.
+            rule: Requirement, consequence, remedy and source of a rule that no docstring states.
+            traits: See `Check`; words.
+            **named: What else of `Check` is not the suite's.
         """
 
-        def add(run: F) -> F:
+        def make(run: F) -> F:
             if rule_id not in loader_rules():
-                source = self.source.format(slot=needs[0] if needs else "")
-                _state(rule_id, run.__doc__ or _docstring_in_source(run), source, severity)
+                requirement, consequence, remedy, source = rule or _stated(rule_id, run)
+                usual = self.source.format(slot=needs[0] if needs else "")
+                Rule(rule_id, requirement, consequence, remedy, source or usual, severity)
+            own = {name: getattr(self, name) for name in ("kind", "level", "ways", "seconds")}
+            words = frozenset((self.traits if traits is None else traits).split())
             made = Check(
-                id=rule_id, kind=kind or self.kind, level=level or self.level, group=self.group,
-                ways=ways or self.ways, run=run, needs=needs,
-                traits=frozenset((self.traits if traits is None else traits).split()),
-                seconds=seconds or self.seconds,
-            )  # fmt: skip
+                rule_id, group=self.group, run=run, needs=needs, traits=words, **own | named
+            )
             self.checks.append(made)
             return run
 
-        return add
+        return make
 
-    def judge(self, *rule_ids: str, level: Level | None = None) -> Callable[[F], F]:
+    def judge(self, *rule_ids: str, **named: Any) -> Callable[[F], F]:
         """Make a function the check of many rules of the loader; it is given the id first.
 
         Args:
             *rule_ids: One or more in each, as words.
-            level: See `Check`.
+            **named: See `check`.
         """
 
-        def add(run: F) -> F:
+        def make(run: F) -> F:
             for rule_id in " ".join(rule_ids).split():
-                self.check(rule_id, level=level)(partial(run, rule_id))
+                self.check(rule_id, **named)(partial(run, rule_id))
             return run
 
-        return add
+        return make
+
+
+def _stated(rule_id: str, run: Callable[..., None]) -> tuple[str, str, str, str]:
+    """Return requirement, consequence, remedy and source, "" for none, that a docstring states.
+
+    Raises:
+        ValueError: It states no rule.
+    """
+    text = cleandoc(run.__doc__ or _docstring_in_source(run))
+    requirement, stated, *_ = [*text.split("\n\n"), "", ""]
+    _, *pieces = _PART.split(stated)
+    parts = {name: _joined(piece) for name, piece in zip(pieces[::2], pieces[1::2], strict=True)}
+    if not (requirement and {"Otherwise", "Remedy"} <= parts.keys()):
+        raise ValueError(
+            f"the docstring of the check {rule_id} must state its rule in a sentence, and then"
+            f" Otherwise: and Remedy:; found {text!r}"
+        )
+    return _joined(requirement), parts["Otherwise"], parts["Remedy"], parts.get("Source", "")
 
 
 def _docstring_in_source(run: Callable[..., None]) -> str:
     """Read a docstring which the interpreter has left out, as `python -OO` does."""
     function = ast.parse(dedent(getsource(run))).body[0]
     return (isinstance(function, ast.FunctionDef) and ast.get_docstring(function)) or ""
-
-
-def _state(rule_id: str, text: str, source: str, severity: Severity) -> Rule:
-    """Make the rule that a docstring states.
-
-    Raises:
-        ValueError: It states none.
-    """
-    requirement, stated, *_ = [*cleandoc(text).split("\n\n"), "", ""]
-    _, *pieces = _PART.split(stated)
-    parts = {name: _joined(piece) for name, piece in zip(pieces[::2], pieces[1::2], strict=True)}
-    source = parts.get("Source", source)
-    if not (requirement and source and {"Otherwise", "Remedy"} <= parts.keys()):
-        raise ValueError(
-            f"the docstring of the check {rule_id} must state its rule in a sentence, and then"
-            f" Otherwise:, Remedy: and Source:; found {text!r}"
-        )
-    return Rule(
-        rule_id, _joined(requirement), parts["Otherwise"], parts["Remedy"], source, severity
-    )
 
 
 def _joined(text: str) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from modular_tf.rules import Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Container, Iterable
 
 T = TypeVar("T")
 
@@ -62,6 +62,22 @@ def expect(condition: object, message: str, *, expected: str = "", found: str = 
     """Demand that a condition holds; the message says what is wrong where it does not."""
     if not condition:
         raise Deviation(message, expected=expected, found=found)
+
+
+def expect_none(found: Iterable[str], message: str, *, expected: str = "") -> None:
+    """Demand that there are none of these names."""
+    names = sorted(set(found))
+    expect(not names, message.format(len(names)), expected=expected, found=", ".join(names))
+
+
+def expect_at_least(found: float, least: float, message: str, unit: str = "") -> None:
+    """Demand that a number is no less than another; the message says what is wrong if it is."""
+    expect(found >= least, message, expected=f"at least {least}{unit}", found=f"{found}{unit}")
+
+
+def expect_at_most(found: float, most: float, message: str, unit: str = "") -> None:
+    """Demand that a number is no more than another; as `expect_at_least`."""
+    expect(found <= most, message, expected=f"at most {most}{unit}", found=f"{found}{unit}")
 
 
 def expect_equal(found: object, expected: object, what: str) -> None:

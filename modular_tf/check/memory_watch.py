@@ -76,11 +76,7 @@ def loading() -> Iterator[None]:
 
 
 def raise_breach(breach: Breach) -> None:
-    """Raise a breach, or store the first one for the check that is about it while loading.
-
-    Raises:
-        Breach: This one.
-    """
+    """Raise a breach, or store the first one for the check that is about it while loading."""
     if not _Process.is_loading:
         raise breach
     if _Process.harm_at_loading is None:
@@ -88,11 +84,7 @@ def raise_breach(breach: Breach) -> None:
 
 
 def raise_harm_at_loading(rule_id: str) -> None:
-    """Raise what was done to memory before the first check.
-
-    Raises:
-        Breach: Something was.
-    """
+    """Raise a `Breach` where something was done to memory before the first check."""
     found = _Process.harm_at_loading
     if found is not None:
         raise Breach(rule_id, "memory was misused while the plugin was loaded", found=found)
@@ -154,17 +146,7 @@ class HeapWatch:
 
 
 def raise_harm_to_heap(heap: HeapWatch, call: str, rule_id: str, depth: Depth = Depth.LIVE) -> None:
-    """Raise what happened to the heap since the last time.
-
-    Args:
-        heap: Sees it.
-        call: The last call, as a report shows it.
-        rule_id: The rule that is broken by it.
-        depth: How closely to look.
-
-    Raises:
-        Breach: Something did.
-    """
+    """Raise a `Breach` of a rule where something happened to the heap up to a call."""
     found = heap.new_violation(depth)
     if found is not None:
         raise_breach(Breach(rule_id, f"misuse of the heap was seen after {call}", found=found))

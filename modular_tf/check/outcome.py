@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
-
-from modular_tf.codec import decode, encode
 
 
 class Pass(Enum):
@@ -87,16 +84,6 @@ class Outcome:
     seconds: float = 0.0
     incident: Incident | None = None
     reason: str = ""
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return it as JSON knows it."""
-        values: dict[str, Any] = encode(self)
-        return values
-
-    @classmethod
-    def from_dict(cls, value: Any) -> Outcome:
-        """Make it from what `as_dict` gave; raises `ValueError` if it has another shape."""
-        return decode(cls, value)
 
     @property
     def lost_call(self) -> str | None:

@@ -72,6 +72,8 @@ class _Conformance:
         level: Up to which level; None for the settings', or 4.
         profile: The kind of store; None for the settings'.
         root: A URI below which everything may be made and removed.
+        through_host: Whether checks of the plugin's functions run once more through this package;
+            None for the settings'.
         only: Ids and groups of checks, or globs over them; all where empty.
         skip: Likewise, which are left out.
         options: For the checks, such as `repeat`.
@@ -82,6 +84,7 @@ class _Conformance:
     level: ClassVar[int | None] = None
     profile: ClassVar[str | None] = None
     root: ClassVar[str | None] = None
+    through_host: ClassVar[bool | None] = None
     only: ClassVar[Sequence[str]] = ()
     skip: ClassVar[Sequence[str]] = ()
     options: ClassVar[dict[str, Any]] = {}
@@ -90,12 +93,12 @@ class _Conformance:
 
     @classmethod
     def _settings(cls, directory: str) -> CheckSettings:
-        names = ("level", "profile", "root", "only", "skip", "options")
+        names = ("level", "profile", "root", "through_host", "only", "skip", "options")
         return settings_for(directory, **{name: getattr(cls, name) for name in names})
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         """Make a test of each check (a hook of pytest)."""
-        from modular_tf.check.selection import selected  # noqa: PLC0415
+        from modular_tf.check.plan import selected  # noqa: PLC0415
 
         if "check_id" in metafunc.fixturenames:
             settings = self._settings(os.path.dirname(metafunc.definition.path))
@@ -203,6 +206,7 @@ def settings_for(
     level: int | None = None,
     profile: str | None = None,
     root: str | None = None,
+    through_host: bool | None = None,
     only: Sequence[str] = (),
     skip: Sequence[str] = (),
     options: dict[str, Any] | None = None,
@@ -214,6 +218,7 @@ def settings_for(
         level: Up to which level.
         profile: The kind of store.
         root: A URI below which everything may be made and removed.
+        through_host: Whether checks of the plugin's functions run once more through this package.
         only: Ids and groups of checks, or globs over them.
         skip: Likewise, which are left out as well.
         options: For the checks.
@@ -223,14 +228,21 @@ def settings_for(
     """
     from modular_tf.check.settings import decided  # noqa: PLC0415
 
-    found = decided(directory, profile=profile, level=level, root=root, options=options)
+    found = decided(
+        directory,
+        profile=profile,
+        level=level,
+        root=root,
+        through_host=through_host,
+        options=options,
+    )
     return replace(found, only=tuple(only) or found.only, skip=(*found.skip, *skip))
 
 
 def _run(path: str, settings: CheckSettings, seed: int) -> Report:
-    from modular_tf.check.candidates import candidates_of  # noqa: PLC0415
-    from modular_tf.check.conformance import check_plugins  # noqa: PLC0415
-    from modular_tf.check.limits import Limits  # noqa: PLC0415
+    from modular_tf.check.job import Limits  # noqa: PLC0415
+    from modular_tf.check.plan import candidates_of  # noqa: PLC0415
+    from modular_tf.check.run import check_plugins  # noqa: PLC0415
 
     candidates, problems = candidates_of([os.path.abspath(path)])
     if not candidates:

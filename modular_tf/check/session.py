@@ -77,11 +77,7 @@ class LibrarySession(Session):
         return self._library is not None
 
     def map(self) -> Library:
-        """Return the library, which is mapped at the first call.
-
-        Raises:
-            PluginError: It cannot be mapped (LD-050).
-        """
+        """Return the library, which is mapped at the first call; see `mapped_library`."""
         if self._library is None:
             call = f"dlopen({os.path.basename(self.target.path)})"
             self.journal.enter(call)
@@ -96,21 +92,13 @@ def random_for(target: Target, check_id: str) -> Random:
 
 
 def mapped_library(target: Target) -> Library:
-    """Map the library of a target, with all that it needs from the dynamic linker.
-
-    Raises:
-        PluginError: It cannot be mapped (LD-050).
-    """
+    """Map the library of a target; raise `PluginError` where it cannot be mapped (LD-050)."""
     return map_file(target.path, target.companions, target.absent)
 
 
 @contextmanager
 def blocked_by(kind: type[ModularTFError] = ModularTFError) -> Iterator[None]:
-    """Block the check by an error of the host within the block, and name the rule that it broke.
-
-    Raises:
-        Blocked: Such an error was raised.
-    """
+    """Block the check by an error of the host within the block; name the rule that was broken."""
     try:
         yield
     except kind as error:
@@ -119,18 +107,10 @@ def blocked_by(kind: type[ModularTFError] = ModularTFError) -> Iterator[None]:
 
 
 def opened_service(target: Target, *, bundled: bool = False, **settings: Any) -> PluginService:
-    """Open a service that has loaded a target's plugin.
+    """Open a service that has loaded a target's plugin, with these settings of `Config`.
 
     Its state is that of the target's scratch directory: a process of checks may end at any call,
     and the mark that this leaves would put the plugin into the user's quarantine.
-
-    Args:
-        target: The plugin.
-        bundled: Whether the service finds the plugins of this package too.
-        settings: Of `Config`, besides those that every service of the kit has.
-
-    Raises:
-        ModularTFError: The plugin could not be loaded.
     """
     from modular_tf.discovery.trust.policy import TrustPolicy  # noqa: PLC0415  (through the host)
     from modular_tf.service.configuration import Config  # noqa: PLC0415  (likewise)
@@ -170,10 +150,10 @@ _SESSIONS: Mapping[tuple[str, bool], tuple[str, str]] = {
     ("library", True): ("filesystem.library_session", "FilesystemLibrary"),
     ("filesystem", True): ("filesystem.library_session", "FilesystemLibrary"),
     ("filesystem", False): ("filesystem.session", "FilesystemSession"),
-    ("device", True): ("device.library_stage", "DeviceLibraryStage"),
-    ("device", False): ("device.stage", "DeviceStage"),
-    ("kernel", True): ("kernel.library_stage", "KernelLibraryStage"),
-    ("kernel", False): ("kernel.stage", "KernelStage"),
+    ("device", True): ("device.session", "DeviceLibrary"),
+    ("device", False): ("device.session", "DeviceSession"),
+    ("kernel", True): ("kernel.session", "KernelLibrary"),
+    ("kernel", False): ("kernel.session", "KernelSession"),
 }
 """Module and class by the target's kind, and by whether its library alone is tried."""
 
@@ -181,9 +161,7 @@ _SESSIONS: Mapping[tuple[str, bool], tuple[str, str]] = {
 def session_of(target: Target) -> Session:
     """Load what a target names, in this process; `close` takes it down.
 
-    Raises:
-        Blocked: It cannot be loaded.
-        ModularTFError: Likewise.
+    Raises `Blocked` or `ModularTFError` where that fails.
     """
     module, name = _SESSIONS[target.kind, target.reached is Pass.LIBRARY]
     made = getattr(import_module(f"modular_tf.check.{module}"), name)(target)

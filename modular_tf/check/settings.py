@@ -4,6 +4,7 @@
 level = 4                      # what is asked for; the command line may say otherwise
 profile = "object-store"       # one of the package's, or one of this file
 root = "mine://bucket/scratch" # below it everything may be made and removed
+through_host = true            # the checks run once more through this package
 skip = ["transactions"]        # ids, groups, or globs over them
 only = []
 
@@ -28,33 +29,124 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from modular_tf.check.catalogue import all_rules
+from modular_tf.check.catalogue import all_checks
 from modular_tf.check.level import Level
-from modular_tf.check.options import require_options
-from modular_tf.check.profile import DEFAULT_PROFILE, Profile, bundled_profile, profile_from
-from modular_tf.check.settings_file import read_table, require_keys
+from modular_tf.check.options import OPTIONS, Options
+from modular_tf.check.outcome import BAD, Verdict
 from modular_tf.errors import ConfigError
+from modular_tf.rules.keys import Key, checked_table, choice, flag, list_of
+from modular_tf.tables import parse_table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from modular_tf.check.outcome import Outcome
 
 FILE_NAME = "modular-tf-check.toml"
 DEFAULT_LEVEL = Level.ROBUST
+DEFAULT_PROFILE = "hierarchical"
 
-KEYS: Mapping[str, type[object]] = {
-    "level": int,
-    "profile": str,
-    "root": str,
-    "only": list,
-    "skip": list,
-    "options": dict,
-    "known": list,
-    "profiles": dict,
+_TEXT = Key("a string", lambda value: isinstance(value, str))
+_NAMES = list_of("a list of strings", _TEXT.is_right)
+_TABLE = Key("a table", lambda value: isinstance(value, dict))
+_LEVELS = range(min(Level), max(Level) + 1)
+
+KEYS: Mapping[str, Key] = {
+    "level": Key(
+        f"a whole number from {_LEVELS[0]} to {_LEVELS[-1]}",
+        lambda value: type(value) is int and value in _LEVELS,
+    ),
+    "profile": _TEXT,
+    "root": _TEXT,
+    "through_host": flag(),
+    "only": _NAMES,
+    "skip": _NAMES,
+    "options": _TABLE,
+    "known": list_of("a list of tables", _TABLE.is_right),
+    "profiles": _TABLE,
 }
+"""What each key of the file may hold."""
+
+_KNOWN = {"check": _TEXT, "reason": _TEXT, "subject": _TEXT}
+_PROFILE = {"about": _TEXT, "like": _TEXT, "traits": _TABLE, "options": _TABLE}
+
+TRAITS = (
+    "append",
+    "directories",
+    "empty-files",
+    "file-as-directory",
+    "local-disk",
+    "parents",
+    "permissions",
+    "rename",
+    "timestamps",
+    "writes",
+)
+"""What a check may take for granted of a store (`Check.traits`):
+
+`append` a file can be appended to · `directories` making one makes something real, also an empty
+one · `empty-files` a file without bytes exists · `file-as-directory` a name below a file is a
+failed precondition · `local-disk` it is the disk of this machine · `parents` a file needs its
+directory first · `permissions` rights can be taken away · `rename` a file can be moved ·
+`timestamps` the time of the last change is kept · `writes` files can be made at all.
+"""
+
+Excuse = Literal["note", "skip"]
+_EXCUSES: Mapping[str, Key] = dict.fromkeys(TRAITS, choice(("note", "skip")))
+_FOLDER = os.path.join(os.path.dirname(__file__), "profiles")
+_SUFFIX = ".toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """The kind of store that a plugin serves, and so what checks must not demand of it.
+
+    Attributes:
+        name: As `--profile` knows it.
+        about: What it is, in one line.
+        traits: For each trait that it lacks: `note`, deviations are worth knowing and no fault; or
+            `skip`, checks that need it are not tried.
+        options: For the checks, of `Options`.
+    """
+
+    name: str
+    about: str = ""
+    traits: Mapping[str, Excuse] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def excuse(self, traits: frozenset[str]) -> Excuse | None:
+        """Return the furthest excuse for a check with these traits, None for none."""
+        found = {self.traits[trait] for trait in traits if trait in self.traits}
+        return "skip" if "skip" in found else "note" if found else None
+
+
+def profile_names() -> list[str]:
+    """Return the names of the profiles that come with the package, the default first."""
+    names = [name.removesuffix(_SUFFIX) for name in os.listdir(_FOLDER) if name.endswith(_SUFFIX)]
+    return sorted(names, key=lambda name: (name != DEFAULT_PROFILE, name))
+
+
+def bundled_profile(name: str) -> Profile:
+    """Return one of the package's profiles; raises `ConfigError` where there is none."""
+    if name not in profile_names():
+        raise ConfigError(f"no profile {name!r}; there are: {', '.join(profile_names())}")
+    path = os.path.join(_FOLDER, name + _SUFFIX)
+    return _profile(name, _table_of_file(path), path)
+
+
+def _profile(name: str, table: Any, path: str) -> Profile:
+    """Return the profile that a file describes, on top of the one that it is `like`."""
+    where = f"{path}: profile {name!r}"
+    checked = _checked(_PROFILE, table, where)
+    base = bundled_profile(checked["like"]) if "like" in checked else Profile("")
+    return Profile(
+        name,
+        checked.get("about", base.about),
+        {**base.traits, **_checked(_EXCUSES, checked.get("traits", {}), f"{where}: traits")},
+        {**base.options, **_checked(OPTIONS, checked.get("options", {}), f"{where}: options")},
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,23 +176,52 @@ class CheckSettings:
         level: The highest level whose checks are tried.
         profile: The kind of store.
         root: A URI below which everything may be made and removed; None for the kit's choice.
+        through_host: Whether checks of the plugin's own slots run once more through this package.
         only: Ids and groups, or globs over them; empty for all.
         skip: Likewise, which are left out.
-        options: For the checks; they go before the profile's.
-        said: What is said beside the file: `profile`, `root`, or the name of an option.
+        options: For the checks; they replace the profile's.
         known: Deviations that are known.
         path: The file it was read from, None for none.
+        again: The options of `modular-tf check` that decide the same in another run.
     """
 
     level: Level = DEFAULT_LEVEL
     profile: Profile = field(default_factory=lambda: bundled_profile(DEFAULT_PROFILE))
     root: str | None = None
+    through_host: bool = False
     only: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
-    said: frozenset[str] = frozenset()
     known: tuple[KnownDeviation, ...] = ()
     path: str | None = None
+    again: tuple[str, ...] = ()
+
+    @property
+    def for_checks(self) -> Options:
+        """The options of checks, with those of the profile."""
+        return Options(**{**self.profile.options, **self.options})
+
+    def excused(self, outcome: Outcome) -> Outcome:
+        """Return an outcome as the author sees it.
+
+        A profile excuses a wrong answer, never a crash; a known deviation may be one.
+        """
+        if outcome.verdict not in BAD | {Verdict.WARNED}:
+            return outcome
+        for known in self.known:
+            if known.covers(outcome):
+                return replace(outcome, verdict=Verdict.KNOWN, reason=known.reason)
+        excuse = self.profile.excuse(all_checks()[outcome.check_id].traits)
+        if excuse is not None and outcome.verdict in {Verdict.FAILED, Verdict.WARNED}:
+            return replace(outcome, verdict=Verdict.NOTED)
+        return outcome
+
+    def outdated(self, outcomes: Iterable[Outcome]) -> list[KnownDeviation]:
+        """Return the known deviations that were tried and not found: they can be removed."""
+        verdicts = [
+            (known, {o.verdict for o in outcomes if known.covers(o)}) for known in self.known
+        ]
+        return [known for known, found in verdicts if found == {Verdict.PASSED}]
 
 
 def find_settings(start: str) -> str | None:
@@ -126,19 +247,7 @@ def load_settings(path: str, *, profile: str | None = None) -> CheckSettings:
     Raises:
         ConfigError: It cannot be read, or a key is unknown or has the wrong shape.
     """
-    table = read_table(path)
-    require_keys(table, KEYS, path)
-    require_options(table.get("options", {}), f"{path}: options")
-    return CheckSettings(
-        level=level_from(table.get("level", int(DEFAULT_LEVEL)), path),
-        profile=_profile(profile or table.get("profile", DEFAULT_PROFILE), table, path),
-        root=table.get("root"),
-        only=_strings(table, "only", path),
-        skip=_strings(table, "skip", path),
-        options=table.get("options", {}),
-        known=tuple(_known(entry, path) for entry in table.get("known", [])),
-        path=path,
-    )
+    return decided(os.path.dirname(path), path=path, profile=profile)
 
 
 def decided(
@@ -148,6 +257,7 @@ def decided(
     profile: str | None = None,
     level: int | None = None,
     root: str | None = None,
+    through_host: bool | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> CheckSettings:
     """Return the settings that count: the nearest file's, and what is said instead of them.
@@ -158,26 +268,47 @@ def decided(
         profile: The kind of store.
         level: Up to which level.
         root: A URI below which everything may be made and removed.
-        options: For the checks; they go before those of the file.
+        through_host: Whether checks of the plugin's slots run once more through this package.
+        options: For the checks; they replace those of the file.
 
     Raises:
         ConfigError: The file, or one of the values, is invalid.
     """
-    file = path or find_settings(directory)
-    if file is not None:
-        settings = load_settings(file, profile=profile)
-    else:
-        settings = CheckSettings(profile=bundled_profile(profile or DEFAULT_PROFILE))
-    if level is not None:
-        settings = replace(settings, level=level_from(level, "the level asked for"))
+    path = path or find_settings(directory)
+    file = {} if path is None else _table_of_file(path)
+    where = path or ""
+    table = _checked(KEYS, file, where)
+    asked = {"profile": profile, "level": level, "root": root, "through_host": through_host}
+    table |= _checked(KEYS, {k: v for k, v in asked.items() if v is not None}, "asked for")
+    own_options = _checked(OPTIONS, table.get("options", {}), f"{where}: options")
+    further_options = _checked(OPTIONS, options or {}, "options asked for")
+    name, profiles = table.get("profile", DEFAULT_PROFILE), table.get("profiles", {})
+
+    again = [] if path is None else ["--settings", os.path.abspath(path)]
+    if profile is not None and (path is not None or profile != DEFAULT_PROFILE):
+        again += ["--profile", profile]
     if root is not None:
-        settings = replace(settings, root=root)
-    if options:
-        require_options(options, "the options asked for")
-        settings = replace(settings, options={**settings.options, **options})
-    given = {"profile": profile, "root": root}
-    said = {name for name, value in given.items() if value is not None} | {*(options or {})}
-    settings = replace(settings, said=frozenset(said))
+        again += ["--root", root]
+    if through_host:
+        again.append("--through-host")
+    for key, value in further_options.items():
+        if key != "prepared":
+            again += ["--option", f"{key}={json.dumps(value)}"]
+
+    settings = CheckSettings(
+        level=Level(table.get("level", DEFAULT_LEVEL)),
+        profile=_profile(name, profiles[name], where)
+        if name in profiles
+        else bundled_profile(name),
+        root=table.get("root"),
+        through_host=table.get("through_host", False),
+        only=table.get("only", ()),
+        skip=table.get("skip", ()),
+        options={**own_options, **further_options},
+        known=tuple(_known(entry, f"{where}: known") for entry in table.get("known", ())),
+        path=path,
+        again=tuple(again),
+    )
     return on_prepared_files(settings) if settings.options.get("prepared") else settings
 
 
@@ -189,76 +320,49 @@ def on_prepared_files(settings: CheckSettings) -> CheckSettings:
     traits = {name: how for name, how in settings.profile.traits.items() if name != "writes"}
     # Those go past the plugin, or are about a file that is new.
     traits.update({"local-disk": "skip", "permissions": "skip", "timestamps": "skip"})
+    again = settings.again
     return replace(
         settings,
         profile=replace(settings.profile, traits=traits),
         options={**settings.options, "prepared": True},
+        again=again if "--prepared" in again else (*again, "--prepared"),
     )
 
 
-def repeated_by(settings: CheckSettings, seed: int) -> tuple[str, ...]:
-    """Return the options of `modular-tf check` that try a check once more in the same way.
-
-    Args:
-        settings: Those of the run.
-        seed: Of all that was random in it.
-    """
-    words = ["--seed", str(seed)]
-    if settings.path is not None:
-        words += ["--settings", os.path.abspath(settings.path)]
-    if _is_said(settings, "profile") and (
-        settings.path or settings.profile.name != DEFAULT_PROFILE
-    ):
-        words += ["--profile", settings.profile.name]
-    if _is_said(settings, "root") and settings.root is not None:
-        words += ["--root", settings.root]
-    if settings.options.get("prepared"):
-        words.append("--prepared")
-    for name, value in settings.options.items():
-        if name != "prepared" and _is_said(settings, name):
-            words += ["--option", f"{name}={json.dumps(value)}"]
-    return tuple(words)
+def option_of(text: str) -> tuple[str, Any]:
+    """Return name and value of NAME=VALUE, whose value is TOML; raises `ValueError` otherwise."""
+    name, separator, value = text.partition("=")
+    if not separator:
+        raise ValueError(f"{text!r} is not NAME=VALUE")
+    try:
+        (read,) = parse_table(f"value = {value}").values()
+    except (ValueError, RecursionError) as error:
+        message = f"{text!r}: the value is no TOML, in which a string has quotes: {error}"
+        raise ValueError(message) from error
+    return name.strip(), read
 
 
-def _is_said(settings: CheckSettings, name: str) -> bool:
-    """Return whether a file does not say it: what the file says, naming the file repeats."""
-    return settings.path is None or name in settings.said
+def _known(entry: Any, where: str) -> KnownDeviation:
+    known = _checked(_KNOWN, entry, where)
+    check_id, reason = known.get("check"), known.get("reason", "")
+    if check_id not in all_checks():
+        raise ConfigError(f"{where}: check: expected the id of one, found {check_id!r}")
+    if not reason.strip():
+        raise ConfigError(f"{where}: {check_id}: a known deviation needs a reason")
+    return KnownDeviation(check_id, reason, known.get("subject"))
 
 
-def level_from(number: int, where: str) -> Level:
-    """Return the level of a number.
-
-    Raises:
-        ConfigError: There is none.
-    """
-    if number not in {int(level) for level in Level}:
-        raise ConfigError(f"{where}: level: expected 1 to {max(Level):d}, found {number!r}")
-    return Level(number)
+def _checked(keys: Mapping[str, Key], table: Any, where: str) -> dict[str, Any]:
+    """Return a table with tuples for lists; raises `ConfigError` for a wrong key or value."""
+    try:
+        return checked_table(keys, table, "")
+    except ValueError as error:
+        raise ConfigError(f"{where}: {error}") from None
 
 
-def _profile(name: str, table: Mapping[str, Any], path: str) -> Profile:
-    own = table.get("profiles", {})
-    if name not in own:
-        return bundled_profile(name)
-    if not isinstance(own[name], dict):
-        raise ConfigError(f"{path}: profiles.{name}: expected a table, found {own[name]!r:.100}")
-    return profile_from(name, own[name], path)
-
-
-def _strings(table: Mapping[str, Any], key: str, path: str) -> tuple[str, ...]:
-    value = table.get(key, [])
-    if not all(isinstance(entry, str) for entry in value):
-        raise ConfigError(f"{path}: {key}: expected a list of strings, found {value!r:.100}")
-    return tuple(value)
-
-
-def _known(entry: Any, path: str) -> KnownDeviation:
-    where = f"{path}: known"
-    if not isinstance(entry, dict):
-        raise ConfigError(f"{where}: expected tables, found {entry!r:.100}")
-    require_keys(entry, {"check": str, "reason": str, "subject": str}, where)
-    if entry.get("check") not in all_rules():
-        raise ConfigError(f"{where}: check: expected the id of one, found {entry.get('check')!r}")
-    if not entry.get("reason", "").strip():
-        raise ConfigError(f"{where}: {entry['check']}: a known deviation needs a reason")
-    return KnownDeviation(entry["check"], entry["reason"], entry.get("subject"))
+def _table_of_file(path: str) -> dict[str, Any]:
+    try:
+        with open(path, encoding="utf-8", newline="") as stream:
+            return parse_table(stream.read())
+    except (OSError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{path}: cannot be read as TOML: {error}", path=path) from error

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from modular_tf.check.outcome import Pass
+from modular_tf.check.options import Options
+from modular_tf.check.outcome import Pass  # noqa: TC001  (for the codec)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,7 +30,7 @@ class Target:
         companions: Libraries that the plugin brings along (`LoadFacts.companions`).
         absent: Functions that it asks for and no library has (`LoadFacts.absent`).
         seed: Of all that is random.
-        options: What the profile or the user says beyond that, by name.
+        options: What the profile or the user decides beyond that.
         repeated_by: The options of `modular-tf check` that try the same again.
         lost_calls: The calls in which checks before these lost their process, without arguments,
             and the id of the check.
@@ -45,7 +46,7 @@ class Target:
     companions: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
     seed: int = 0
-    options: dict[str, Any] = field(default_factory=dict)
+    options: Options = field(default_factory=Options)
     repeated_by: tuple[str, ...] = ()
     lost_calls: dict[str, str] = field(default_factory=dict)
 
@@ -54,13 +55,3 @@ class Target:
         """The scheme of a store that nobody has named; None where there is a root, or a disk."""
         is_known = self.root is not None or self.scheme in LOCAL_SCHEMES
         return None if is_known else self.scheme
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return it as JSON knows it."""
-        return {**asdict(self), "reached": self.reached.value}
-
-    @classmethod
-    def from_dict(cls, value: dict[str, Any]) -> Target:
-        """Make it from what `as_dict` gave, in a process that trusts the one that did."""
-        lists = {name: tuple(value[name]) for name in ("companions", "absent", "repeated_by")}
-        return cls(**{**value, **lists, "reached": Pass(value["reached"])})

@@ -7,14 +7,16 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from threading import Barrier
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from modular_tf.check.expectation import Blocked, Deviation
 from modular_tf.check.memory_watch import Breach
 from modular_tf.check.native.checking_allocator import checking_allocator
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
+
+    from modular_tf.check.options import Options
 
 T = TypeVar("T")
 
@@ -52,9 +54,9 @@ class Held(NamedTuple):
         return grew and all(now > before for before, now in pairwise(held))
 
 
-def rounds_of(options: Mapping[str, Any], most: int = _ROUNDS) -> int:
+def rounds_of(options: Options, most: int = _ROUNDS) -> int:
     """Return how often things are done, by the option `repeat`, at most so often."""
-    return min(int(options.get("repeat", _ROUNDS)), most)
+    return min(options.repeat or _ROUNDS, most)
 
 
 def must_not_grow(
@@ -72,7 +74,7 @@ def must_not_grow(
     Raises:
         Deviation: Something does.
     """
-    of = of or _of_the_process()
+    of = of or of_the_process()
     work()
     looks = [[held.now() for held in of]]
     for done in range(1, rounds + 1):
@@ -97,7 +99,8 @@ def _left_behind(what: str, held: Held, before: int, now: int, rounds: int) -> D
     )
 
 
-def _of_the_process() -> tuple[Held, ...]:
+def of_the_process() -> tuple[Held, ...]:
+    """Return descriptors and mappings, and with the checking allocator the plugin's memory."""
     allocator = checking_allocator()
     # A system may allow 1024 descriptors in all; allocators map much at first.
     held = (
@@ -124,10 +127,8 @@ def resident_bytes() -> int:
 def at_once(works: Sequence[Callable[[], T]]) -> list[T]:
     """Run each function in a thread of its own; all start together.
 
-    Returns what they returned, in their order, when all of them are done.
-
-    Raises:
-        Exception: The first in their order that one of them raised.
+    Returns what they returned, in their order, when all of them are done, or raises the first
+    exception in their order.
     """
     start = Barrier(len(works))
 
@@ -143,15 +144,10 @@ def at_once(works: Sequence[Callable[[], T]]) -> list[T]:
 def expect_of_threads(
     works: Sequence[Callable[[], None]], alone: Sequence[Callable[[], None]]
 ) -> None:
-    """Demand of a plugin that each function works while the others run.
+    """Demand of a plugin that each function works while the others run, in a thread of its own.
 
-    Args:
-        works: The functions, each for a thread of its own.
-        alone: The same, to be tried one after the other where one fails.
-
-    Raises:
-        Deviation: One failed that works where no other thread runs.
-        Blocked: One fails there too: the fault is none of threads.
+    Where one fails, those of `alone` are tried one after the other: where one of these fails too,
+    the fault is none of threads, and the check is `Blocked`.
     """
     try:
         at_once(works)

@@ -15,41 +15,41 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from modular_tf.check.candidates import candidates_of
-from modular_tf.check.conformance import check_plugins
-from modular_tf.check.expectation import Blocked
 from modular_tf.check.filesystem.workspace import write_prepared_files
-from modular_tf.check.limits import Limits
-from modular_tf.check.outcome import BAD
-from modular_tf.check.planning import number_of_checks
-from modular_tf.check.profile import profile_names
+from modular_tf.check.job import Limits
+from modular_tf.check.outcome import BAD, Verdict
+from modular_tf.check.plan import candidates_of, selected
 from modular_tf.check.report.comparison import compare
 from modular_tf.check.report.json_report import SCHEMA_VERSION, as_json, read_report
 from modular_tf.check.report.junit import junit
 from modular_tf.check.report.pages import badge, html_page, require_templates
 from modular_tf.check.report.text import github_annotations, report_lines
-from modular_tf.check.sanitizer_runtime import looks_for_leaks
-from modular_tf.check.selection import selected
-from modular_tf.check.sequences.program import Replay
-from modular_tf.check.sequences.replaying import replay as perform
-from modular_tf.check.settings import decided, find_settings, on_prepared_files
-from modular_tf.check.settings_file import value_of
+from modular_tf.check.run import check_plugins, replayed
+from modular_tf.check.sequences import Replay
+from modular_tf.check.settings import (
+    decided,
+    find_settings,
+    on_prepared_files,
+    option_of,
+    profile_names,
+)
 from modular_tf.cli.frame import Invocation, argument, command
 from modular_tf.cli.output import has_colour, message_of, printable, report_error, report_problems
-from modular_tf.cli.process import Exit, terminate_as_interrupt
+from modular_tf.cli.process import Exit, expect_exit, terminate_as_interrupt
 from modular_tf.cli.progress import ProgressLine
 from modular_tf.cli.values import FILE, FOLDER, PLUGIN, URI, factor
 from modular_tf.codec import encode
 from modular_tf.discovery.linking.host_exports import host_exports
 from modular_tf.discovery.probe import probe
 from modular_tf.errors import ConfigError
+from modular_tf.native.sanitizers import looks_for_leaks
 from modular_tf.service.output_file import STANDARD_OUTPUT, refuse_special, write_output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from modular_tf.check.outcome import Outcome
-    from modular_tf.check.planning import PluginPlan
+    from modular_tf.check.plan import PluginPlan
     from modular_tf.check.report.report import Report
     from modular_tf.check.report.text import Line
     from modular_tf.check.settings import CheckSettings
@@ -67,14 +67,10 @@ _FURTHER_IN = 4
 
 
 def _option(text: str) -> tuple[str, Any]:
-    name, separator, value = text.partition("=")
-    if not separator:
-        raise click.BadParameter(f"{text!r} is not NAME=VALUE")
     try:
-        return name.strip(), value_of(value)
+        return option_of(text)
     except ValueError as error:
-        message = f"{text!r}: the value is no TOML, in which a string has quotes: {error}"
-        raise click.BadParameter(message) from None
+        raise click.BadParameter(str(error)) from None
 
 
 @command(calls_plugins=False)
@@ -129,6 +125,16 @@ def _option(text: str) -> tuple[str, Any]:
     metavar="WORD",
     help="perform the sequence that a report names, in this process, as for a debugger",
 )
+@click.option(
+    "--through-host",
+    is_flag=True,
+    help="try the plugin's functions once more through this package",
+)
+@click.option(
+    "--in-process",
+    is_flag=True,
+    help="try all in this process and write each call first, as for a debugger; best with --only",
+)
 @click.option("--list", "is_list", is_flag=True, help="list the checks, and try none")
 @click.option("--junit", type=FILE, help="also write JUnit XML (- is standard output)")
 @click.option("--write-json", type=FILE, help="also write the JSON report (- is standard output)")
@@ -167,7 +173,7 @@ def check(
     try:
         settings = _settings(plugins, values)
         if write_files is not None:
-            write_prepared_files(write_files, {**settings.profile.options, **settings.options})
+            write_prepared_files(write_files, settings.for_checks)
             return Exit.DONE
         if is_list:
             return _list(settings, call)
@@ -199,6 +205,7 @@ def _settings(plugins: list[str], values: dict[str, Any]) -> CheckSettings:
         profile=values["profile"],
         level=values["level"],
         root=values["root"],
+        through_host=values["through_host"] or None,
         options=dict(values["option"]),
     )
     if values["prepared"]:
@@ -238,8 +245,8 @@ def _check(
     if files["html"] or files["badge"]:
         require_templates()
     before = None if values["compare"] is None else read_report(values["compare"])
-    candidates, problems = candidates_of(plugins)
-    report_problems(problems)
+    candidates, missing = candidates_of(plugins)
+    report_problems(missing)
     seed = secrets.randbits(_SEED_BITS) if values["seed"] is None else values["seed"]
     with CheckProgress() as progress, terminate_as_interrupt():
         report = check_plugins(
@@ -248,20 +255,21 @@ def _check(
             seed=seed,
             limits=Limits(patience=values["patience"], jobs=values["jobs"]),
             tell=progress.tell,
+            announce=_write_call if values["in_process"] else None,
         )
+    code = Exit.DONE if report.conforms else Exit.NO if report.has_checked else Exit.NOTHING
+    problems = ["nothing was checked"] if code is Exit.NOTHING else []
+    if report.faults:
+        code = Exit.OUR_FAULT
+        problems = [f"internal error of modular-tf: {fault}" for fault in report.faults]
+    if report.interrupted:
+        code, problems = Exit.INTERRUPTED, [CUT_SHORT]
+    expect_exit(code)
     verbose, annotations = call.options.verbose > 0, values["annotations"]
     write(report, files, call, before, verbose=verbose, annotations=annotations)
-    if report.interrupted:
-        report_error(CUT_SHORT)
-        return Exit.INTERRUPTED
-    for fault in report.faults:
-        report_error(f"internal error of modular-tf: {fault}")
-    if report.faults:
-        return Exit.OUR_FAULT
-    if not report.has_checked:
-        report_error("nothing was checked")
-        return Exit.NOTHING
-    return Exit.DONE if report.conforms else Exit.NO
+    for problem in problems:
+        report_error(problem)
+    return code
 
 
 class CheckProgress(ProgressLine):
@@ -276,37 +284,37 @@ class CheckProgress(ProgressLine):
         """Count one more outcome."""
         self._done[plan.path] += 1
         self._bad += outcome.verdict in BAD
-        done, bad = f"{self._done[plan.path]} of {number_of_checks(plan)}", f"{self._bad} bad"
+        done, bad = f"{self._done[plan.path]} of {plan.number_of_checks}", f"{self._bad} bad"
         self.show(lambda _: f"{plan.name}: {done}, {bad}, last {outcome.check_id}")
+
+
+def _write_call(call: str) -> None:
+    """Write a call before it is made in this process, which may end there."""
+    sys.stderr.write(printable(call) + "\n")
+    sys.stderr.flush()
 
 
 def _replay(token: str, plugins: list[str], settings: CheckSettings, call: Invocation) -> Exit:
     """Perform a random sequence in this process; each call is written before it is made."""
-
-    def write_call(call: str) -> None:
-        sys.stderr.write(printable(call) + "\n")
-        sys.stderr.flush()
-
     found = Replay.from_token(token)
     candidates, _ = candidates_of(plugins)
     if len(candidates) != 1:
         raise ConfigError(f"--replay works on one library, found {len(candidates)}")
-    library = probe(candidates[0], host_exports())
-    try:
-        failure = perform(found, library, settings, write_call)
-    except Blocked as blocked:
-        report_error(str(blocked))
+    outcome = replayed(found, probe(candidates[0], host_exports()), settings, _write_call)
+    if outcome.verdict in {Verdict.BLOCKED, Verdict.SKIPPED}:
+        report_error(outcome.message)
         return Exit.NOTHING
-    if failure is None:
-        text = f"nothing is wrong in these {len(found.program.steps)} steps"
+    if outcome.verdict is Verdict.PASSED:
+        text = f"nothing is wrong in these {len(found.program)} steps"
         call.show_object({"failure": None}, lambda: call.line(text))
         return Exit.DONE
 
     def show() -> None:
-        call.line(failure.message)
-        call.facts({"expected": failure.expected, "found": failure.found})
+        call.line(outcome.message)
+        call.facts({"expected": outcome.expected, "found": outcome.found})
 
-    call.show_object({"failure": failure.as_dict()}, show)
+    names = ("message", "expected", "found", "calls")
+    call.show_object({"failure": {name: getattr(outcome, name) for name in names}}, show)
     return Exit.NO
 
 

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.check.limits import Limits
+from modular_tf.check.job import Job, Limits
 from modular_tf.check.outcome import BAD, Pass, Verdict
-from modular_tf.check.planning import PluginPlan
+from modular_tf.check.plan import DEVICE_OPERATIONS
 from modular_tf.check.run import run_checks
-from modular_tf.check.selection import DEVICE_OPERATIONS
 from modular_tf.check.target import Target
 from modular_tf.discovery.linking.system_libraries import is_of_system
 
@@ -43,8 +42,7 @@ def try_device(device: Device, plugin: Plugin, seconds: float) -> list[dict[str,
         companions=plugin.facts.companions,
         absent=plugin.facts.absent,
     )
-    steps = ((target, tuple(DEVICE_OPERATIONS)),)
-    plan = PluginPlan(plugin.path, device.plugin, ("device",), None, steps, seed=0)
+    job = Job(target, "", tuple(DEVICE_OPERATIONS))
     tried: dict[str, dict[str, Any]] = {}
 
     def add(outcome: Outcome) -> None:
@@ -65,7 +63,7 @@ def try_device(device: Device, plugin: Plugin, seconds: float) -> list[dict[str,
             raise _HungError
 
     try:
-        run = run_checks(plan, Limits(patience=seconds / _USUAL_S, preload=False), add)
+        run = run_checks([job], Limits(patience=seconds / _USUAL_S, preload=False), add)
     except _HungError:
         pass
     else:

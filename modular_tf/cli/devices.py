@@ -11,7 +11,7 @@ import click
 from modular_tf.cli.frame import Invocation, argument, command
 from modular_tf.cli.output import report_error, size
 from modular_tf.cli.plugins import reason_line
-from modular_tf.cli.process import Exit
+from modular_tf.cli.process import Exit, expect_exit
 from modular_tf.cli.values import seconds
 from modular_tf.concurrency.threads import Work
 from modular_tf.discovery.candidate import Source
@@ -194,8 +194,9 @@ def _try_all(
             elapsed = f"{check['elapsed_ms']:.2f}"
             rows.append((device.name, check["check"], outcome, elapsed, check["message"]))
     columns = ("name", "check", "outcome", "ms", "message")
-    call.show_object({"devices": results}, lambda: call.table(columns, rows))
     failed = [device["name"] for device in results if not device["works"]]
+    expect_exit(Exit.NO if failed else Exit.DONE)
+    call.show_object({"devices": results}, lambda: call.table(columns, rows))
     if failed:
         report_error(f"{len(failed)} of {len(devices)} devices failed: {', '.join(failed)}")
     return Exit.NO if failed else Exit.DONE

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import modular_tf
 from modular_tf.cli.frame import Invocation, command
-from modular_tf.cli.process import Exit, terminate_as_interrupt
+from modular_tf.cli.process import Exit, expect_exit, terminate_as_interrupt
 from modular_tf.cli.progress import ProgressLine
 
 if TYPE_CHECKING:
@@ -56,8 +56,10 @@ def doctor(call: Invocation) -> Exit:
     ):
         diagnosis = diagnose(service, on_wait=show_progress)
     values = _as_object(diagnosis)
+    code = Exit.DONE if diagnosis.is_well else Exit.NO
+    expect_exit(code)
     call.show_object(values, lambda: _show(diagnosis, values, call))
-    return Exit.DONE if diagnosis.is_well else Exit.NO
+    return code
 
 
 def _tried_in_children(config: Config) -> Config:

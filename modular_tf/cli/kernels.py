@@ -13,7 +13,7 @@ import click
 from modular_tf.abi.data_types import DataType
 from modular_tf.cli.frame import Invocation, argument, command
 from modular_tf.cli.output import report_error
-from modular_tf.cli.process import Exit
+from modular_tf.cli.process import Exit, expect_exit
 from modular_tf.cli.values import OPERATION, PLUGIN
 from modular_tf.kernel.aliases import aliases_of, computed_by
 from modular_tf.kernel.inputs import bind_arguments
@@ -318,12 +318,14 @@ def _explain(op: Op, inputs: list[Any], attrs: dict[str, Any], call: Invocation)
         {**kernel_as_dict(each.registration), "selected": each.is_selected, "reason": each.reason}
         for each in op.explain(*inputs, **attrs)
     ]
+    code = Exit.DONE if any(each["selected"] for each in found) else Exit.NO
+    expect_exit(code if found else Exit.NOTHING)
     chosen = ("selected", lambda each: "yes" if each["selected"] else "no")
     call.show("candidates", found, (chosen, "reason", *KERNEL_COLUMNS), op=op.name)
     if not found:
         report_error(f"no plugin has a kernel of {op.name}")
         return Exit.NOTHING
-    return Exit.DONE if any(each["selected"] for each in found) else Exit.NO
+    return code
 
 
 def _run(
@@ -362,6 +364,7 @@ def _run(
         *(("shape", lambda one: f"({', '.join(map(str, one['shape']))})"), "device"),
         *(("values", lambda one: _summary_text(one["summary"])), "file"),
     )
+    expect_exit(Exit.NO if left else Exit.DONE)
     call.show("outputs", shown, columns, op=op.name)
     for path in left:
         report_error(f"not written: the outputs are {', '.join(arrays) or 'none'}", path)

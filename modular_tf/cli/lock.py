@@ -11,7 +11,7 @@ import click
 
 from modular_tf.cli.frame import Invocation, command
 from modular_tf.cli.output import counted, report_error
-from modular_tf.cli.process import Exit
+from modular_tf.cli.process import Exit, expect_exit
 from modular_tf.cli.values import FILE
 from modular_tf.discovery.file_identity import sha256_of_seen
 from modular_tf.discovery.linking.system_libraries import environment_libraries
@@ -161,11 +161,11 @@ def _check(path: str, now: LockFile, call: Invocation, *, with_opened: bool) -> 
         report_error(f"the lock file cannot be read: {error}", path)
         return Exit.NO
     differences = _differences(locked, now, with_opened=with_opened)
-    found = ({"plugin": plugin, "what": what} for plugin, what in differences)
-    n = call.show_each(
-        "differences", found, lambda it: [f"{it['plugin']}: {it['what']}"], lock=path
-    )
-    return Exit.NO if n else Exit.DONE
+    found = [{"plugin": plugin, "what": what} for plugin, what in differences]
+    code = Exit.NO if found else Exit.DONE
+    expect_exit(code)
+    call.show_each("differences", found, lambda it: [f"{it['plugin']}: {it['what']}"], lock=path)
+    return code
 
 
 def _differences(

@@ -112,9 +112,11 @@ def run(words: Sequence[str] | None = None) -> int:
             code = answer_shell(PROGRAM_COMMAND)
         else:
             code = _run(sys.argv[1:] if words is None else words, is_own=words is None)
+        process.expect_exit(code)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader of the output has closed it
         process.give_up(sys.stdout)
+        return process.expected_exit()
     except OutputError as error:
         process.give_up(sys.stdout)
         report_error(message_of(error), "standard output")

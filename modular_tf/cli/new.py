@@ -12,6 +12,7 @@ from modular_tf.cli.frame import Invocation, argument, command
 from modular_tf.cli.output import message_of, report_error
 from modular_tf.cli.process import Exit
 from modular_tf.cli.values import DIR
+from modular_tf.codec import encode
 from modular_tf.errors import InvalidArgumentError
 
 
@@ -67,6 +68,6 @@ def new(
             f"  cd {shlex.quote(os.path.relpath(folder))}",
             "  less README.md    # how to build, check, test, install and change it",
         ]
-    values = {"directory": folder, "files": list(files), **names.as_dict()}
+    values = {"directory": folder, "files": list(files), **encode(names)}
     call.show_object(values, lambda: call.lines(lines))
     return Exit.DONE

@@ -14,7 +14,7 @@ import click
 
 from modular_tf.cli.frame import Invocation, argument, command
 from modular_tf.cli.output import counted, report_error, report_problems
-from modular_tf.cli.process import Exit, terminate_as_interrupt
+from modular_tf.cli.process import Exit, expect_exit, terminate_as_interrupt
 from modular_tf.cli.values import EXPLAINED
 
 if TYPE_CHECKING:
@@ -219,8 +219,10 @@ def why(call: Invocation, *, name: str) -> Exit:
             if os.path.isfile(name):
                 service.load(name)
             explanation = service.why(name)
+    code = Exit.DONE if explanation.known else Exit.NO
+    expect_exit(code)
     call.show_object(explanation.as_dict() | more, lambda: call.lines(explanation.lines))
-    return Exit.DONE if explanation.known else Exit.NO
+    return code
 
 
 def _rule_page(rule_id: str) -> tuple[Explanation, dict[str, Any]]:

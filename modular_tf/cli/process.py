@@ -73,12 +73,30 @@ class _Output(io.FileIO):
             raise OutputError(error.errno, error.strerror) from None
 
 
+_outlook: int = Exit.DONE
+
+
+def expect_exit(code: int) -> None:
+    """Note the exit code that the command will have, also if the reader of its output leaves now.
+
+    To be called before what it found is written.
+    """
+    global _outlook  # noqa: PLW0603  (a process runs one command at a time)
+    _outlook = code
+
+
+def expected_exit() -> int:
+    """Return the exit code that was noted, `Exit.DONE` by default."""
+    return _outlook
+
+
 def prepare() -> None:
     """Make the standard streams usable; a stream that replaced Python's own is left alone.
 
     A descriptor that the caller has closed is opened, or the next file would get its number, and
     with it all that a plugin prints.
     """
+    expect_exit(Exit.DONE)
     for descriptor, access in _ACCESS.items():
         try:
             os.fstat(descriptor)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from modular_tf.cli.frame import GlobalOptions, Invocation, argument, command
 from modular_tf.cli.output import EXPECTED, message_of, report_error, when
 from modular_tf.cli.plugins import reason_line
-from modular_tf.cli.process import Exit
+from modular_tf.cli.process import Exit, expect_exit
 from modular_tf.cli.values import QUARANTINED
 from modular_tf.codec import encode
 from modular_tf.processes.ending import signal_name
@@ -102,11 +102,12 @@ def retry(call: Invocation, names: tuple[str, ...]) -> Exit:
         except EXPECTED as error:
             is_well = False
             report_error(message_of(error, entry.path), entry.path)
+    is_well = is_well and all(record["state"] in _GOOD_STATES for record in records)
+    expect_exit(Exit.DONE if is_well else Exit.NO)
     reason = ("reason", lambda record: reason_line(record["reason"]))
     call.show("plugins", records, ("name", "state", "path", reason))
     for record in records:
         if record["state"] not in _GOOD_STATES:
-            is_well = False
             report_error(f"is {record['state']}", record["path"] or record["name"])
     return Exit.DONE if is_well else Exit.NO
 

@@ -58,11 +58,10 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from modular_tf.device.executor import Executor
+    from modular_tf.device.executor import DeviceContext, Executor
     from modular_tf.device.factory import DeviceFactory
     from modular_tf.device.memory.allocator_stats import AllocatorStats, MemoryUsage
     from modular_tf.device.memory.device_memory import ArrayMemory, HostBuffer, MemoryKind
-    from modular_tf.device.streams.device_context import DeviceContext
     from modular_tf.device.streams.timer import Timer
 
 _KINDS: dict[str, type[DeviceMemory | HostMemory]] = {
@@ -141,6 +140,7 @@ class Device:
 
     __slots__ = (
         "__weakref__",
+        "_dlpack_place",
         "dlpack_type",
         "factory",
         "index",
@@ -171,6 +171,7 @@ class Device:
         self.dlpack_type = dlpack_type
         self.name_prefix = name_prefix
         self.operations = operations
+        self._dlpack_place: tuple[int, int] | None = None
 
     @property
     def name(self) -> str:
@@ -236,6 +237,14 @@ class Device:
     def gflops(self) -> float | None:
         """1e9 floating point operations per second; raises as `details` does."""
         return self.details.gflops
+
+    @property
+    def dlpack_place(self) -> tuple[int, int]:
+        """The DLPack device of its own memory."""
+        if self._dlpack_place is None:
+            place = dlpack_device(self.platform, self.ordinal, kind=self.dlpack_type)
+            self._dlpack_place = place
+        return self._dlpack_place
 
     @property
     def is_host(self) -> bool:
@@ -614,10 +623,7 @@ class DeviceArray(Tensor):
                 f"an array of {n_bytes} bytes cannot lie in a memory of {len(memory)}"
             )
         is_host_readable = isinstance(memory, (HostMemory, UnifiedMemory))
-        place = dlpack_device(
-            device.platform, device.ordinal, is_host_readable=is_host_readable,
-            kind=device.dlpack_type,
-        )  # fmt: skip
+        place = HOST if is_host_readable else device.dlpack_place
         # Closing a memory drops its own hold; consumers need it until they let the array go.
         # (Not the view, which a caller could release.)
         kept: Any = memory.view.obj if is_host_readable else memory.hold  # type: ignore[union-attr]
@@ -628,7 +634,8 @@ class DeviceArray(Tensor):
         self._device = device
         self._kept_memory: ArrayMemory | None = memory
         self._needs_sync = not is_host_readable
-        self._executor = device.executor  # last: its close finds the arrays that refer to it
+        # Last: its close finds the arrays that refer to it.
+        self._executor: Executor = memory._core  # type: ignore[assignment]  # noqa: SLF001
         if not is_host_readable:
             note_device(place, self._executor)
 

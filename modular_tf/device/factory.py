@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol, runtime_checkable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from modular_tf.abi.registered_names import DEVICE_NAME
 from modular_tf.device.details import DeviceDetails
-from modular_tf.errors import InternalError, InvalidArgumentError, ModularTFError, NotFoundError
+from modular_tf.errors import (
+    InternalError,
+    InvalidArgumentError,
+    ModularTFError,
+    NotFoundError,
+    UnavailableError,
+)
 from modular_tf.rules import Rule, Violation
 from modular_tf.rules.device import (
     DEVICE_COUNT_BOUNDED,
     PYTHON_FACTORY_COMPLETE,
     PYTHON_FACTORY_RETURNS,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 PLUGIN_PRIORITY = 220
 """Default of a plugin's factory, as in TensorFlow."""
@@ -111,10 +122,10 @@ class PythonDeviceFactory:
         """
         details = self._details.get(ordinal)
         if details is None:  # without a lock, since the object is users' code
-            details = self._details.setdefault(ordinal, self._ask_details(ordinal))
+            details = self._details.setdefault(ordinal, self._details_of(ordinal))
         return details
 
-    def _ask_details(self, ordinal: int) -> DeviceDetails:
+    def _details_of(self, ordinal: int) -> DeviceDetails:
         count = self.device_count()
         if not 0 <= ordinal < count:
             raise NotFoundError(
@@ -177,3 +188,31 @@ class PythonDeviceFactory:
     def _violation(self, broken: Rule, problem: str) -> Violation:
         factory = type(self.wrapped).__name__
         return Violation(broken, f"device factory {factory} of {self.plugin}: {problem}")
+
+
+@dataclass(eq=False)
+class DeferredFactory:
+    """A factory whose library is loaded at the first use of one of its devices. [any thread]
+
+    The registry calls `load` before all else, which replaces this by the platform
+    (`DeviceRegistry.fulfil`), or raises a ModularTFError if the plugin does not do now what it did
+    when it was tried.
+    """
+
+    device_type: str
+    platform: str
+    priority: int
+    plugin: str
+    load: Callable[[], None]
+
+    def device_count(self) -> int:
+        """Raise UnavailableError: the number of devices is unknown before loading."""
+        raise self._not_loaded()
+
+    def device_details(self, ordinal: int) -> DeviceDetails:
+        """Raise UnavailableError: the devices are unknown before loading."""
+        del ordinal
+        raise self._not_loaded()
+
+    def _not_loaded(self) -> UnavailableError:
+        return UnavailableError(f"{self.plugin} is not loaded yet", plugin=self.plugin)

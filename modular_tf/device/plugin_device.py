@@ -94,9 +94,9 @@ class PluginDevice:
                 ("pci_bus_id", "pci_bus_id"),
             )
         }
-        node = self._ask("get_numa_node", device_calls.get_numa_node)
-        bandwidth = self._ask("get_memory_bandwidth", device_calls.get_memory_bandwidth)
-        gflops = self._ask("get_gflops", device_calls.get_gflops)
+        node = self._number("get_numa_node", device_calls.get_numa_node)
+        bandwidth = self._number("get_memory_bandwidth", device_calls.get_memory_bandwidth)
+        gflops = self._number("get_gflops", device_calls.get_gflops)
         return DeviceDetails(
             **texts,
             numa_node=None if node is None else int(node),
@@ -113,7 +113,7 @@ class PluginDevice:
             )
         return text or None
 
-    def _ask(self, slot: str, call: Callable[..., _Number]) -> float | None:
+    def _number(self, slot: str, call: Callable[..., _Number]) -> float | None:
         fns = self.tables.device_fns
         if not fns.has(slot):
             return None

@@ -6,7 +6,7 @@ import os
 from types import MethodType
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.abi.filesystem_layouts import FILESYSTEM_SLOTS
+from modular_tf.abi.layouts import FILESYSTEM_SLOTS
 from modular_tf.errors import InternalError
 from modular_tf.filesystem.files import COMPLETED, FileStatistics
 from modular_tf.filesystem.filesystem import Filesystem

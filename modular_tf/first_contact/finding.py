@@ -86,7 +86,7 @@ class PlatformOffer(NamedTuple):
     platform: Annotated[str, like(DEVICE_NAME)]  # its name
     # of its factory among those of its type
     priority: Annotated[int, between(-(1 << 31), (1 << 31) - 1)]
-    # The generation of its structs, as `modular_tf.abi.layout.Dialect` calls it.
+    # The generation of its structs, as `modular_tf.abi.layouts.Dialect` calls it.
     layout: Annotated[str, like(r"[a-z0-9.-]{1,40}")] = "device-2.9"
     has_timers: bool = True  # it has every function of timers
 

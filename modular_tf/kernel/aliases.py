@@ -10,7 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.errors import InvalidArgumentError
-from modular_tf.kernel.attributes import convert_value, freeze
+from modular_tf.kernel.node import convert_value, freeze
 from modular_tf.rules import Violation
 from modular_tf.rules.kernel import ATTRIBUTES_FIT
 from modular_tf.tables import read_table

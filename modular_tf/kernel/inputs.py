@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from array import array as elements_of
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modular_tf.abi.data_types import DataType, by_name
@@ -11,11 +13,12 @@ from modular_tf.device.arrays.array_content import (
     ArrayContent,
     content_of,
     content_of_numbers,
+    flattened,
 )
 from modular_tf.device.device import DeviceArray
 from modular_tf.errors import InvalidArgumentError
+from modular_tf.kernel.outputs import STRING, STRING_BYTES
 from modular_tf.kernel.site import KernelInput
-from modular_tf.kernel.strings import STRING, StringContent, is_text, string_content
 from modular_tf.kernel.variable import Variable
 from modular_tf.native.ffi import ffi
 from modular_tf.native.fresh_host_memory import address_of, fresh_host_memory
@@ -40,6 +43,14 @@ __all__ = [
 _ALIGNMENT = 64  # of the memory of all tensors that kernels get
 
 
+class StringContent(NamedTuple):
+    """A tensor of strings; each element is a TF_TString that views a part of the text."""
+
+    shape: tuple[int, ...]
+    elements: memoryview  # their memory, aligned
+    text: bytes
+
+
 class Given(NamedTuple):
     """A tensor as the caller gave it; an `ArrayContent` is one of the host."""
 
@@ -56,6 +67,11 @@ def bind_arguments(
     Raises InvalidArgumentError if there are too many inputs, too few, or one is given twice
     (KN-043).
     """
+    if (
+        len(positional) == len(definition.inputs)
+        and named.keys() <= definition.attrs_by_name.keys()
+    ):
+        return list(positional), dict(named)
     names = [arg.name for arg in definition.inputs]
     attrs = {key.removesuffix("_") if key.removesuffix("_") in definition.attrs_by_name
              and key not in definition.attrs_by_name else key: value
@@ -93,8 +109,8 @@ def given_tensor(op: str, arg: ArgDefinition, value: Any, expected: DataType | N
         return Given(_type_of_array(value, expected), value.shape, value)
     if isinstance(value, Variable):
         return Given(value.type if arg.is_ref else by_name("resource"), (), value)
-    if is_text(value, expected):
-        text = string_content(op, arg.name, value)
+    if _is_text(value, expected):
+        text = _string_content(op, arg.name, value)
         return Given(STRING, text.shape, text)
     if is_number(value):
         return _numbers(op, arg, value, expected)
@@ -106,6 +122,50 @@ def given_tensor(op: str, arg: ArgDefinition, value: Any, expected: DataType | N
             f" found {type(value).__name__!r}"
         ) from error
     return Given(_expected_or_own(content.dtype, expected), content.shape, content)
+
+
+def _is_text(value: Any, expected: DataType | None) -> bool:
+    """Whether a caller's value is a tensor of strings; bytes are one where that is expected."""
+    for _ in range(MOST_DIMENSIONS):
+        if not isinstance(value, (list, tuple)):
+            break
+        if not value:
+            return False
+        value = value[0]
+    if isinstance(value, str):
+        return True
+    if isinstance(value, bytes):
+        return expected is STRING
+    numpy = sys.modules.get("numpy")  # an array of numpy's exists only where that was imported
+    return numpy is not None and isinstance(value, numpy.ndarray) and value.dtype.kind in "SUO"
+
+
+def _string_content(op: str, name: str, value: Any) -> StringContent:
+    """Return text as elements of a tensor; `str` becomes UTF-8, and what cannot, its bytes.
+
+    The value is `str` or `bytes`, or nested lists or a numpy array of these. Raises
+    InvalidArgumentError, which names the operation and the input, if an element is something else.
+    """
+    is_numpy = hasattr(value, "ravel")
+    shape, found = (value.shape, value.ravel().tolist()) if is_numpy else flattened(value)
+    texts = []
+    for index, each in enumerate(found):
+        if not isinstance(each, (str, bytes)):
+            raise InvalidArgumentError(
+                f"{op}: input {name!r}: expected str or bytes, found {type(each).__name__!r} as"
+                f" element {index}",
+                operation=op,
+            )
+        texts.append(each.encode("utf-8", "surrogateescape") if isinstance(each, str) else each)
+    text = b"".join(texts)
+    address = address_of(text)
+    words = elements_of("Q")
+    for each in texts:
+        words.extend((len(each) << 2 | 3, address, 0))  # 3: a view
+        address += len(each)
+    elements = fresh_host_memory(len(texts) * STRING_BYTES)
+    elements[:] = words.tobytes()
+    return StringContent(shape, elements, text)
 
 
 def _type_of_array(array: DeviceArray, expected: DataType | None) -> DataType:
@@ -166,38 +226,36 @@ def place_input(site: KernelSite, given: Given, *, on_host: bool) -> KernelInput
         if on_host or site.is_host or isinstance(source, StringContent):
             return _on_host(given, source)
         return _on_device(given, site.device.put(source))
-    if source.device.executor is not site.executor:
+    if source._executor is not site.executor:  # noqa: SLF001  (of this package)
         there, here = source.device.name, site.device.name
         other = "that of another plugin service" if there == here else here
         raise InvalidArgumentError(
             f"an input is on {there}, and the kernel works on {other}; give array.copy_to(device)"
         )
-    is_aligned = source.address % _ALIGNMENT == 0 or not source.nbytes  # a view may begin anywhere
+    made = _on_device(given, source, is_on_host=site.is_host)
+    is_aligned = made.address % _ALIGNMENT == 0 or not made.n_bytes  # a part may begin anywhere
     if site.is_host and is_aligned:
-        return _on_device(given, source)._replace(is_on_host=True)
+        return made
     if site.is_host or on_host:
         return _on_host(given, content_of(source.to_host()))
     memory = source.device_memory
     if memory is None or (memory.is_borrowed and not is_aligned):  # pinned memory, or a part
-        source = source.copy_to(site.device)
-    return _on_device(given, source)
+        return _on_device(given, source.copy_to(site.device))
+    return made
 
 
-def _of_strings(source: StringContent) -> KernelInput:
-    elements = source.elements
-    address, size = address_of(elements), len(elements)
-    return KernelInput(address, size, source.shape, STRING, True, [elements, source.text])  # noqa: FBT003
-
-
-def _on_device(given: Given, array: DeviceArray) -> KernelInput:
+def _on_device(given: Given, array: DeviceArray, *, is_on_host: bool = False) -> KernelInput:
     memory = array.device_memory
     hold = None if memory is None else memory.hold
-    return KernelInput(array.address, array.nbytes, given.shape, given.type, False, (array, hold))  # noqa: FBT003
+    address, kept = array.address, (array, hold)
+    return KernelInput(address, array.nbytes, given.shape, given.type, is_on_host, kept)
 
 
 def _on_host(given: Given, content: ArrayContent | StringContent) -> KernelInput:
     if isinstance(content, StringContent):
-        return _of_strings(content)
+        elements, text = content.elements, content.text
+        address, size = address_of(elements), len(elements)
+        return KernelInput(address, size, content.shape, STRING, True, [elements, text])  # noqa: FBT003
     data = content.bytes_in_layout(is_padded=True)
     view = ffi.from_buffer("char[]", data)
     address = int(ffi.cast("uintptr_t", view))

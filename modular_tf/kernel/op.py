@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import sys
+import weakref
 from collections import namedtuple
 from collections.abc import Sequence
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modular_tf.abi.data_types import DataType
 from modular_tf.device.device import DeviceArray
 from modular_tf.errors import InvalidArgumentError, ModularTFError, NotFoundError
 from modular_tf.kernel.aliases import alias_attrs, aliases_of, name_both, package_for
-from modular_tf.kernel.attributes import attr_key, convert_value
 from modular_tf.kernel.inputs import (
     bind_arguments,
     donated_inputs,
@@ -20,7 +20,7 @@ from modular_tf.kernel.inputs import (
     is_number,
     place_input,
 )
-from modular_tf.kernel.node import build_node
+from modular_tf.kernel.node import attr_key, build_node, convert_value
 from modular_tf.kernel.running import prepared_call
 from modular_tf.kernel.selection import KernelCandidate, candidates, device_types_of
 from modular_tf.kernel.variable import Variable
@@ -44,9 +44,16 @@ if TYPE_CHECKING:
 
 __all__ = ["Op"]
 
-_MOST_NODES = 256
+_MOST_PLANS = 256
 _NOTHING_DONATED: Sequence[DeviceArray] = ()
 _MOST_CALLS = 8  # prepared, with the same attributes
+
+
+class _Plan(NamedTuple):
+    """The kernel object that serves calls with inputs of some types and some attributes."""
+
+    moment: object  # of the registry, when it was found
+    kernel: weakref.ref[PreparedKernel]
 
 
 class Op:
@@ -94,7 +101,7 @@ class Op:
         self._runner = runner
         self._device = device
         self._default_device = default_device
-        self._nodes: dict[Any, tuple[OpDefinition, Node]] = {}
+        self._plans: dict[Any, _Plan] = {}
         self._calls: dict[Any, tuple[PreparedCall, ...]] = {}  # by attributes, the newest first
         outputs = definition.outputs
         self._has_one_output = len(outputs) == 0 or (len(outputs) == 1 and not outputs[0].is_list)
@@ -216,19 +223,30 @@ class Op:
         donate: Sequence[DeviceArray],
         stream: Stream | None,
     ) -> Any:
+        """Compute it the general way; close what is donated once a kernel was called."""
         moment = self._runner.registry.moment  # first: what is looked up is of this one, or newer
         try:
-            kernel, given = self._prepared(inputs, attrs)
-            outputs = self._computed(kernel, given, donate, stream)
+            kernel, given = self._prepared(inputs, attrs, moment)
+            flat = [each for group in given for each in _flat(group)]
+            placed = [
+                place_input(kernel.site, each, on_host=on_host)
+                for each, on_host in zip(flat, kernel.host_inputs, strict=True)
+            ]
+            donated = frozenset[int]()
+            if donate is not _NOTHING_DONATED:
+                donated = donated_inputs(self.name, flat, donate)
+            if stream is not None:  # on a host device too, where it would not be used
+                kernel.site.checked_stream(stream)
+            try:
+                outputs = self._runner.run(kernel, placed, donated, stream)
+            finally:
+                for array in donate:
+                    array.close()
         except ModularTFError as error:
             name_both(error, self.name)
             raise
         if all(map(_may_be_prepared, inputs)):
-            stands_for = [
-                each._data_type if isinstance(each, DeviceArray) else 0  # noqa: SLF001
-                for each in inputs
-            ]
-            self._prepare_calls(kernel, attrs, moment, stands_for)
+            self._prepare_calls(kernel, attrs, moment, inputs)
         return self._result(kernel.node, outputs)
 
     def explain(self, *inputs: Any, **named: Any) -> tuple[KernelCandidate, ...]:
@@ -245,7 +263,8 @@ class Op:
         registry = self._runner.registry
         found: list[KernelCandidate] = []
         for definition, attrs in self._served_by(device, given):
-            node = self._node(definition, _given(definition, arguments, attrs), attrs)
+            types = _types(_given(definition, arguments, attrs))
+            node = build_node(definition, types, attrs, label=self.label)
             kernels, device_type = registry.kernels_of(node.op), device.device_type
             found += candidates(kernels, node, device_type, is_pluggable=not device.is_host)
             if any(each.is_selected for each in found):
@@ -272,23 +291,39 @@ class Op:
         return device
 
     def _prepared(
-        self, inputs: Sequence[Any], attrs: Mapping[str, Any]
+        self, inputs: Sequence[Any], attrs: Mapping[str, Any], moment: object
     ) -> tuple[PreparedKernel, list[Given | list[Given]]]:
         """Return the kernel object that serves a call, and the inputs as tensors.
 
         Raises NotFoundError if no kernel of the operation does, nor one of an alias.
         """
         device = self._device_of(inputs)
+        site = self._runner.site_of(device)
+        given = _given(self.definition, inputs, attrs)
+        key = _types(given), attr_key(attrs)
+        plan = self._plans.get(key)
+        if plan is not None and plan.moment is moment:
+            kernel = plan.kernel()
+            if kernel is not None and kernel.site is site:
+                return kernel, given
         failures = []
         for definition, values in self._served_by(device, attrs):
-            given = _given(definition, inputs, values)
-            node = self._node(definition, given, values)
+            if definition is not self.definition:
+                given = _given(definition, inputs, values)
+            types = _types(given)
+            node = build_node(definition, types, values, label=self.label)
             try:
-                return self._runner.prepare(node, definition, self._runner.site_of(device)), given
+                kernel = self._runner.prepare(node, definition, site)
             except NotFoundError as error:
                 if error.rule != KERNEL_MATCHES:
                     raise
                 failures.append(error)
+                continue
+            if key[1] is not None and types == key[0]:
+                if len(self._plans) >= _MOST_PLANS:
+                    self._plans.clear()
+                self._plans[key] = _Plan(moment, weakref.ref(kernel))
+            return kernel, given
         package = package_for(self.name, device.device_type)
         if package and not self._runner.registry.kernels_of(self.name):
             failures[0].message += f"\n`modular-tf fetch {package}` brings such kernels."
@@ -312,55 +347,12 @@ class Op:
         if not has_own:
             yield self.definition, attrs
 
-    def _computed(
-        self,
-        kernel: PreparedKernel,
-        given: Sequence[Given | list[Given]],
-        donate: Sequence[DeviceArray],
-        stream: Stream | None,
-    ) -> list[DeviceArray]:
-        """Have a kernel object compute; closes what is donated, also where the kernel fails."""
-        flat = [each for group in given for each in _flat(group)]
-        placed = [
-            place_input(kernel.site, each, on_host=on_host)
-            for each, on_host in zip(flat, kernel.host_inputs, strict=True)
-        ]
-        donated = donated_inputs(self.name, flat, donate)
-        if stream is not None:  # on a host device too, where it would not be used
-            kernel.site.checked_stream(stream)
-        try:
-            return self._runner.run(kernel, placed, donated, stream)
-        finally:
-            for array in donate:
-                array.close()
-
-    def _node(
-        self,
-        definition: OpDefinition,
-        given: Sequence[Given | list[Given]],
-        attrs: Mapping[str, Any],
-    ) -> Node:
-        types = tuple([
-            tuple([one.type for one in each]) if isinstance(each, list) else each.type
-            for each in given
-        ])  # fmt: skip
-        key = attr_key(attrs)
-        if key is None:
-            return build_node(definition, types, attrs, label=self.label)
-        known, found = self._nodes.get((definition.name, types, key), (None, None))
-        if found is None or known is not definition:  # that of a plugin changes when it is renewed
-            found = build_node(definition, types, attrs, label=self.label)
-            if len(self._nodes) >= _MOST_NODES:
-                self._nodes.clear()
-            self._nodes[definition.name, types, key] = definition, found
-        return found
-
     def _prepare_calls(
         self,
         kernel: PreparedKernel,
         attrs: Mapping[str, Any],
         moment: object,
-        stands_for: Sequence[int],
+        inputs: Sequence[Any],
     ) -> None:
         """Have later calls with such inputs and attributes run in C, where they can."""
         key = attr_key(attrs)
@@ -368,6 +360,10 @@ class Op:
         if key is None or any(each.kernel() is kernel for each in known):
             return
         is_plain = self._has_one_output and len(kernel.node.output_types) <= 1
+        stands_for = [
+            each._data_type if isinstance(each, DeviceArray) else 0  # noqa: SLF001
+            for each in inputs
+        ]
         made = prepared_call(
             kernel, self._runner.registry, moment, stands_for,
             finish=None if is_plain else partial(self._result, kernel.node),
@@ -375,19 +371,21 @@ class Op:
         )  # fmt: skip
         if made is None:
             return
-        if len(self._calls) >= _MOST_NODES:
+        if len(self._calls) >= _MOST_PLANS:
             self._calls.clear()
         self._calls[key] = (made, *known[: _MOST_CALLS - 1])
 
     def _result(self, node: Node, outputs: list[DeviceArray]) -> Any:
         """Return the outputs; those that only the operation of an alias has are left out."""
         definition = self.definition
+        if self._has_one_output:
+            return outputs[0] if definition.outputs else None
         values: list[Any] = [
             outputs[where.start : where.stop] if arg.is_list else outputs[where.start]
             for arg, where in zip(definition.outputs, node.output_ranges.values(), strict=False)
         ]
-        if len(values) < 2:  # noqa: PLR2004  (no tuple)
-            return values[0] if values else None
+        if len(values) == 1:
+            return values[0]
         return _result_type(tuple([arg.name for arg in definition.outputs]))(*values)
 
     def __repr__(self) -> str:
@@ -408,17 +406,24 @@ def _result_type(names: tuple[str, ...]) -> Any:
 def _given(
     definition: OpDefinition, inputs: Sequence[Any], attrs: Mapping[str, Any]
 ) -> list[Given | list[Given]]:
-    """Return the inputs as tensors: arrays first, since they say what numbers are."""
-    known = _given_types(definition, attrs)
+    """Return the inputs as tensors: arrays first, since they determine the types of numbers."""
+    known = _given_types(definition, attrs) if attrs else {}
     found: list[Any] = [None] * len(inputs)
-    for numbers in (False, True):
-        for index, (arg, value) in enumerate(zip(definition.inputs, inputs, strict=True)):
-            if found[index] is None and (numbers or not is_number(value)):
-                found[index] = _tensors(definition, arg, value, known)
-                if arg.type_attr is not None:
-                    for each in _flat(found[index]):
-                        known.setdefault(arg.type_attr, each.type)
+    numbers = []
+    for index, (arg, value) in enumerate(zip(definition.inputs, inputs, strict=True)):
+        if is_number(value):
+            numbers.append((index, arg, value))
+        else:
+            found[index] = _tensors(definition, arg, value, known)
+    for index, arg, value in numbers:
+        found[index] = _tensors(definition, arg, value, known)
     return found
+
+
+def _types(given: Sequence[Given | list[Given]]) -> tuple[Any, ...]:
+    return tuple([
+        tuple([one.type for one in each]) if isinstance(each, list) else each.type for each in given
+    ])  # fmt: skip
 
 
 def _may_be_prepared(value: Any) -> bool:
@@ -440,22 +445,30 @@ def _given_types(definition: OpDefinition, attrs: Mapping[str, Any]) -> dict[str
 
 
 def _tensors(
-    definition: OpDefinition, arg: ArgDefinition, value: Any, known: Mapping[str, DataType]
+    definition: OpDefinition, arg: ArgDefinition, value: Any, known: dict[str, DataType]
 ) -> Given | list[Given]:
-    expected = arg.type or known.get(arg.type_attr or "") or _default(definition, arg)
+    """Return an input as tensors, whose type is `known` from then on."""
+    name = arg.type_attr or ""
+    expected = arg.type or known.get(name) or _default(definition, arg)
     if not arg.is_list:
-        return given_tensor(definition.name, arg, value, expected)
+        made = given_tensor(definition.name, arg, value, expected)
+        if name:
+            known.setdefault(name, made.type)
+        return made
     if not isinstance(value, Sequence) or isinstance(value, (str, bytes, memoryview)):
         text = f"{definition.name}: input {arg.name!r} ({arg.type_text}) expects a list of tensors"
         raise Violation(INPUTS_FIT, text).error(InvalidArgumentError, operation=definition.name)
-    made: list[Any] = [None] * len(value)
+    found: list[Any] = [None] * len(value)
     for numbers in (False, True):
         for index, each in enumerate(value):
             if is_number(each) is numbers:
-                made[index] = given_tensor(definition.name, arg, each, expected)
-                if arg.type_attr is not None:
-                    expected = expected or made[index].type
-    return made
+                found[index] = given_tensor(definition.name, arg, each, expected)
+                if name:
+                    expected = expected or found[index].type
+    if name:
+        for each in found:
+            known.setdefault(name, each.type)
+    return found
 
 
 def _default(definition: OpDefinition, arg: ArgDefinition) -> DataType | None:

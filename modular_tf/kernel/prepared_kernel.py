@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from modular_tf.abi.data_types import REF_OFFSET
 from modular_tf.device.device_core import call_and_own
 from modular_tf.errors import InvalidArgumentError, UnimplementedError
-from modular_tf.kernel.attributes import TensorValue
+from modular_tf.kernel.node import TensorValue
 from modular_tf.kernel.op_definition import FunctionName
 from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.plugin_names import named

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from modular_tf.abi.data_types import by_number, quantized_number
 from modular_tf.concurrency.fork_lock import ForkLock
-from modular_tf.device.arrays.dlpack_devices import dlpack_device, note_device
+from modular_tf.device.arrays.dlpack_devices import note_device
 from modular_tf.device.device import DeviceArray
 from modular_tf.device.device_core import call_and_own
 from modular_tf.errors import ClosedError, ModularTFError
@@ -38,6 +38,9 @@ _MOST_PREPARED = 1024
 _MOST_OPS = 256
 _SLICE_NS = 50_000_000  # of a wait for an asynchronous kernel; signal handlers run between two
 _SILENT_SLICES = 200  # 10 s, after which the log says what is waited for
+
+_DIMS, _INPUTS, _POINTER = map(ffi.typeof, ("int64_t[]", "mtf_kernel_input[]", "void *"))
+cast = ffi.cast
 
 _log = EventLog("kernel.running")
 _Made = TypeVar("_Made")
@@ -152,18 +155,6 @@ class KernelRunner:
                 used += _deferred_memories(site, native)
 
     def _outputs(
-        self, kernel: PreparedKernel, inputs: Sequence[KernelInput], *others: Any
-    ) -> list[DeviceArray]:
-        """Return what the kernel computes; an interrupt on the way keeps the inputs for good."""
-        try:
-            return self._computed(kernel, inputs, *others)
-        except ModularTFError:
-            raise
-        except BaseException:
-            keep_for_good(inputs)  # it is unknown which of them the kernel has kept, or reads
-            raise
-
-    def _computed(
         self,
         kernel: PreparedKernel,
         inputs: Sequence[KernelInput],
@@ -171,27 +162,31 @@ class KernelRunner:
         stream: Any,
         donated: frozenset[int],
     ) -> list[DeviceArray]:
+        """Return what the kernel computes; an interrupt on the way keeps the inputs for good."""
         arguments = kernel.native, stream, described, len(inputs)
-        result = call_and_own(lib.mtf_kernel_run, arguments, lib.mtf_kernel_result_free)
-        if not result:
-            keep_retained_by_failed(inputs)
-            kernel.raise_failure()
-        if not lib.mtf_kernel_outputs(result):
-            self._await(kernel, result, inputs)
-        keep_retained(result, inputs)
-        return take_outputs(result, len(kernel.node.output_types), kernel.site, inputs, donated)
+        try:
+            result = call_and_own(lib.mtf_kernel_run, arguments, lib.mtf_kernel_result_free)
+            if not result:
+                keep_retained_by_failed(inputs)
+                kernel.raise_failure()
+            if not lib.mtf_kernel_outputs(result):
+                self._await(kernel, result, inputs)
+            keep_retained(result, inputs)
+            return take_outputs(result, len(kernel.node.output_types), kernel.site, inputs, donated)
+        except ModularTFError:
+            raise
+        except BaseException:
+            # It is unknown which of them the kernel has kept, or reads.
+            _for_good.append([given.kept for given in inputs])
+            raise
 
     def _await(self, kernel: PreparedKernel, result: Any, inputs: Sequence[KernelInput]) -> None:
-        """Wait for an asynchronous kernel; an interrupted wait keeps the inputs for good."""
-        try:
-            for slices in count(1):
-                if lib.mtf_kernel_wait(result, _SLICE_NS):
-                    break
-                if slices == _SILENT_SLICES:
-                    _warn_of_silence(kernel)
-        except BaseException:
-            keep_for_good(inputs)  # the kernel may read them until the process ends
-            raise
+        """Wait for an asynchronous kernel."""
+        for slices in count(1):
+            if lib.mtf_kernel_wait(result, _SLICE_NS):
+                break
+            if slices == _SILENT_SLICES:
+                _warn_of_silence(kernel)
         error = lib.mtf_kernel_finish(result)
         if error:
             keep_retained(result, inputs)
@@ -232,21 +227,14 @@ def _warn_of_silence(kernel: PreparedKernel) -> None:
 
 def _described(inputs: Sequence[KernelInput], donated: frozenset[int]) -> tuple[Any, Any]:
     """Return native inputs, and what has to live as long."""
-    made = ffi.new("mtf_kernel_input[]", len(inputs))
-    kept = []
-    for index, given in enumerate(inputs):
-        one = made[index]
-        dims = ffi.new("int64_t[]", given.shape)
-        kept.append(dims)
-        one.data = ffi.cast("void *", given.address)
-        one.size = given.n_bytes
-        one.dims = dims
-        one.rank = len(given.shape)
-        one.type = given.type.number
-        one.is_on_host = given.is_on_host
-        one.is_donated = index in donated
-        if given.variable is not None:
-            one.variable = given.variable
+    kept = [ffi.new(_DIMS, given.shape) for given in inputs]
+    made = ffi.new(_INPUTS, [
+        (
+            cast(_POINTER, given.address), given.n_bytes, dims, len(given.shape), given.type.number,
+            given.is_on_host, index in donated, given.variable or ffi.NULL, 0,
+        )
+        for index, (given, dims) in enumerate(zip(inputs, kept, strict=True))
+    ])  # fmt: skip
     return made, kept
 
 
@@ -280,11 +268,6 @@ def keep_retained_by_failed(inputs: Sequence[KernelInput]) -> None:
     failed = call_and_own(lib.mtf_kernel_take_failed, (), lib.mtf_kernel_result_free)
     if failed:
         keep_retained(failed, inputs)
-
-
-def keep_for_good(inputs: Sequence[KernelInput]) -> None:
-    """Keep inputs that a kernel may use at any time: nothing tells when it is done."""
-    _for_good.append([given.kept for given in inputs])
 
 
 def drop_released() -> None:
@@ -339,7 +322,7 @@ def prepared_call(
     if not site.is_host or kernel.registration.asynchronous or inputs is None or outputs is None:
         return None
     device = site.device
-    place = dlpack_device(device.platform, device.ordinal, kind=device.dlpack_type)
+    place = device.dlpack_place
     note_device(place, site.executor)
     return PreparedCall(
         kernel=weakref.ref(kernel), native=_address(kernel.native),

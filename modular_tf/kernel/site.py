@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modular_tf.concurrency.live_objects import LiveObjects
 from modular_tf.device.device_core import owned, usable
@@ -31,13 +31,6 @@ class KernelInput(NamedTuple):
     variable: Any = None  # the native variable of a resource or reference
 
 
-class _Closable(Protocol):
-    """A variable in the memory of the device."""
-
-    def close(self) -> None:
-        """Release it when no call uses it any more."""
-
-
 class KernelSite:
     """A device as kernels see it. [any thread]"""
 
@@ -50,7 +43,7 @@ class KernelSite:
         """
         self.device = device
         # those in its memory, which end with the service
-        self.variables: LiveObjects[_Closable] = LiveObjects()
+        self.variables: LiveObjects[Any] = LiveObjects()
         self.executor: Executor = device.executor
         # the memory of the device is the host's; then kernels have no stream
         self.is_host = device.is_host

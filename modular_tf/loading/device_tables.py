@@ -26,7 +26,7 @@ from modular_tf.rules import device as rules
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from modular_tf.abi.layout import Layout
+    from modular_tf.abi.layouts import Layout
     from modular_tf.loading.device_loader import DeviceRegistration
 
 _CAPACITY = 512

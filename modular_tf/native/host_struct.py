@@ -5,11 +5,11 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.abi.layout import Kind
+from modular_tf.abi.layouts import Kind
 from modular_tf.native.ffi import ffi
 
 if TYPE_CHECKING:
-    from modular_tf.abi.layout import Field, Layout
+    from modular_tf.abi.layouts import Field, Layout
 
 _FORMATS: dict[tuple[Kind, int], str] = {
     (Kind.POINTER, 8): "=Q",

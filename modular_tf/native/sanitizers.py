@@ -5,6 +5,7 @@ A plugin that was built with one needs its runtime in the process before anythin
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -49,9 +50,16 @@ def sanitizer_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def looks_for_leaks(environment: Mapping[str, str]) -> bool:
-    """Return whether AddressSanitizer looks for leaks of this process when it calls exit().
+    """Return whether a sanitizer looks for leaks of this process when it calls exit().
 
     `environment` has the variables that the process was started with.
     """
     options = ":".join(environment.get(name, "") for name in ("ASAN_OPTIONS", "LSAN_OPTIONS"))
-    return sanitizer_of_process() == SANITIZERS["__asan_init"] and "detect_leaks=0" not in options
+    is_there = process_symbol("__lsan_do_leak_check") is not None
+    return is_there and "detect_leaks=0" not in options
+
+
+def is_sanitizer_library(path: str) -> bool:
+    """Return whether a library is a sanitizer's runtime with an allocator, by its name."""
+    name = os.path.basename(path)
+    return any(word in name for word in ("asan", "lsan", "tsan"))

@@ -6,9 +6,8 @@ import atexit
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.abi.dlpack_devices import HOST
+from modular_tf.abi.dlpack_devices import DLPACK_VERSION, HOST
 from modular_tf.abi.dlpack_elements import TypeCode, by_dtype
-from modular_tf.abi.dlpack_layouts import DLPACK_VERSION
 from modular_tf.native._dlpack import (
     PreparedCall,
     Tensor,

@@ -44,7 +44,8 @@ class WatchedChild:
     Args:
         live: What the child does, given the descriptors of standard output, of standard error and
             of its report, and the number of this process.
-        listener: A descriptor that becomes readable when nobody waits any more.
+        listener: A descriptor that becomes readable when nobody waits any more; None where this
+            process ends then.
         ending: Is filled; complete when `end` has returned.
         seconds: The time that it has.
         take: Is given each entry of the report that `ending` does not take; refuses what is no
@@ -58,7 +59,7 @@ class WatchedChild:
     def __init__(
         self,
         live: Callable[[Sequence[int], int], NoReturn],
-        listener: int,
+        listener: int | None,
         ending: ChildEnding,
         *,
         seconds: float,
@@ -80,7 +81,8 @@ class WatchedChild:
         self._handle: int | None = None  # of the child, readable when it has ended
         self._readers: dict[int, Callable[[bytes], None]] = {}
         self._poll = select.poll()
-        self._poll.register(listener, select.POLLIN)
+        if listener is not None:
+            self._poll.register(listener, select.POLLIN)
         ends: list[int] = []
         try:
             self._open(os.pipe(), self._take_from_output, ends)

@@ -101,19 +101,21 @@ def unknown_keys(found: Iterable[str], known: Collection[str]) -> str | None:
     return f"unknown keys {unknown}; {hint}known: {sorted(known)}"
 
 
-def checked_table(settings: type[Any], values: Any, where: str) -> dict[str, Any]:
-    """Return a table of a file as arguments for a dataclass of settings.
+def checked_table(keys: Mapping[str, Key], values: Any, where: str) -> dict[str, Any]:
+    """Return a table of a file, with tuples for its lists.
 
-    Raises ValueError, which names the key behind `where`, what was expected and what was found.
+    Raises ValueError, which names the key below `where` ("" for a whole file), what was expected
+    and what was found.
     """
     if not isinstance(values, Mapping):
-        raise ValueError(f"{where}: expected a table, found {values!r}")  # noqa: TRY004  (a value's)
-    keys = keys_of(settings)
+        message = f"expected a table, found {values!r:.200}"
+        raise ValueError(f"{where}: {message}" if where else message)  # noqa: TRY004  (a value's)
     if (wrong := unknown_keys(values, keys)) is not None:
-        raise ValueError(f"{where}: {wrong}")
+        raise ValueError(f"{where}: {wrong}" if where else wrong)
     for name, value in values.items():
         if (expected := keys[name].why_wrong(value)) is not None:
-            raise ValueError(f"{where}.{name}: expected {expected}, found {value!r}")
+            key = f"{where}.{name}" if where else name
+            raise ValueError(f"{key}: expected {expected}, found {value!r:.200}")
     return {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
 
 

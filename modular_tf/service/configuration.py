@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.device.memory.memory_limit import environment_settings
 from modular_tf.device.memory.memory_settings import (
     MemorySettings,
     all_under,
+    environment_settings,
     parse_memory,
     settings_of,
 )

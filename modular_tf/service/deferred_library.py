@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from modular_tf.concurrency.fork_lock import ForkLock
-from modular_tf.device.deferred import DeferredFactory
+from modular_tf.device.factory import DeferredFactory
 from modular_tf.errors import ModularTFError
 from modular_tf.filesystem.registry import DeferredFilesystem
 from modular_tf.rules import Violation
@@ -120,7 +120,7 @@ class DeferredLibrary:
                 platform=offered.platform,
                 priority=offered.priority,
                 plugin=plugin,
-                load_now=partial(self._open_for, None),
+                load=partial(self._open_for, None),
             )
         notes = finding.notes_of_loading if finding.notes else ()
         with self._lock:

@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.concurrency.fork_lock import ForkLock
-from modular_tf.device.deferred import DeferredFactory
+from modular_tf.device.factory import DeferredFactory
 from modular_tf.discovery.candidate import Kind, Source
 from modular_tf.events import EventLog
 from modular_tf.events.event_log import INFO

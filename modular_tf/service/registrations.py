@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 from modular_tf.concurrency.fork_lock import ForkLock
-from modular_tf.device.deferred import DeferredFactory
+from modular_tf.device.factory import DeferredFactory
+from modular_tf.device.names import parse_enabled_types
 from modular_tf.device.registry import DeviceRegistry
-from modular_tf.device.visible import parse_enabled_types
 from modular_tf.errors import (
     AlreadyExistsError,
     ClosedError,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from modular_tf.device.device import Device
     from modular_tf.device.platform import DevicePlatform
-    from modular_tf.device.ranking import Registration
+    from modular_tf.device.registry import Registration
     from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
     from modular_tf.kernel.op import Op
     from modular_tf.kernel.registry import KernelRegistry, PluginKernels

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from modular_tf.device.ranking import FactoryState
+from modular_tf.device.registry import FactoryState
 from modular_tf.errors import ModularTFError
 from modular_tf.rules import Violation
 from modular_tf.rules.filesystem import SCHEME_FREE, scheme_taken

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import is_dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from modular_tf.check import settings
-from modular_tf.check.options import OPTIONS
-from modular_tf.check.settings_file import SHAPES
+from modular_tf.check.options import OPTIONS, Options
 from modular_tf.device.memory.memory_settings import MemorySettings
 from modular_tf.discovery.trust.policy import TrustPolicy
 from modular_tf.service.configuration import KEYS, TABLES, Config
@@ -106,20 +105,18 @@ def _check_entries() -> Iterator[str]:
     """Yield the entry of each key; `options` comes last, and its own entries behind it."""
     told = attributes(settings.CheckSettings)
     for name in sorted(settings.KEYS, key=lambda name: name == "options"):
-        kind = settings.KEYS[name]
         meaning = told.get(name) or _OWN_PROFILES
-        yield f"## {name}\n\n{meaning}\n\n- expected: {_shape(kind)}\n"
+        yield f"## {name}\n\n{meaning}\n\n- expected: {settings.KEYS[name].expected}\n"
 
 
 def _check_options() -> Iterator[str]:
     """Yield the entry of each option that checks read."""
-    for name, (key, usual, meaning) in OPTIONS.items():
+    told = attributes(Options)
+    for name, key in OPTIONS.items():
+        default = getattr(Options(), name)
+        usual = "that of the check" if default is None else code(json.dumps(default))
         facts = f"- expected: {key.expected}\n- default: {usual}"
-        yield f"### options.{name} {{#options.{name}}}\n\n{meaning}\n\n{facts}\n"
-
-
-def _shape(kind: Any) -> str:
-    return SHAPES[kind]
+        yield f"### options.{name} {{#options.{name}}}\n\n{told[name]}\n\n{facts}\n"
 
 
 _OWN_PROFILES = "Profiles of the file's own, each a table: `about`, `like`, `traits`, `options`."

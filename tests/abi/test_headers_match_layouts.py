@@ -10,7 +10,8 @@ import pytest
 from elftools.elf.elffile import ELFFile
 
 import modular_tf
-from modular_tf.abi.layouts import LAYOUTS, Dialect, Kind, Layout
+from modular_tf.abi.layouts import Dialect, Kind, Layout
+from tests.abi.kernel_layouts import ALL_LAYOUTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -48,8 +49,8 @@ OF_RFC = "device_rfc.h"
 def declared_layouts(header: str = EVERYTHING) -> list[Layout]:
     """Return the layouts that a header declares; the others are read, never written."""
     if header == OF_RFC:
-        return [layout for layout in LAYOUTS.values() if _is_of_rfc(layout)]
-    return [layout for layout in LAYOUTS.values() if layout.dialect in DECLARED]
+        return [layout for layout in ALL_LAYOUTS.values() if _is_of_rfc(layout)]
+    return [layout for layout in ALL_LAYOUTS.values() if layout.dialect in DECLARED]
 
 
 def _is_of_rfc(layout: Layout) -> bool:
@@ -182,7 +183,7 @@ def test_headers_declare_no_struct_that_the_layouts_lack(
 
 
 def test_slots_are_pointers_without_gaps() -> None:
-    for layout in LAYOUTS.values():
+    for layout in ALL_LAYOUTS.values():
         slots = layout.slots
         assert all(slot.size == 8 and slot.kind is Kind.FUNCTION for slot in slots)
         assert all(b.offset == a.end for a, b in pairwise(slots)), layout.name

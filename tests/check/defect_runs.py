@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from modular_tf.abi.layouts import Dialect
 from modular_tf.check.catalogue import all_checks
-from modular_tf.check.isolation.job import Job
+from modular_tf.check.job import Job
+from modular_tf.check.options import Options
 from modular_tf.check.outcome import Pass, Verdict
 from modular_tf.check.target import Target
 from tests.check.building import DEFECT_VARIABLE, FIXTURES, defective_plugin, listed_defects
@@ -34,8 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from modular_tf.check.check import Check
-    from modular_tf.check.isolation.processes import CheckProcesses
     from modular_tf.check.outcome import Outcome
+    from modular_tf.check.run import CheckProcesses
 
 _FOLDER = Path(__file__).parent
 _SETTINGS = {
@@ -88,7 +89,7 @@ class Subject:
             scheme=self.scheme if of_filesystem else None,
             ordinal=0 if check.kind == "device" and not is_library else None,
             absent=_ABSENT.get(self.fixture, ()),
-            options={**_QUICKLY, **self.options},
+            options=Options(**{**_QUICKLY, **self.options}),
         )
         return Job(target, self.fixture, tuple(ids), self.environment)
 

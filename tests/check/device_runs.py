@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from modular_tf.check.candidates import candidates_of
-from modular_tf.check.planning import plan_of
+from modular_tf.check.plan import candidates_of, plan_of
 from modular_tf.check.report.report import PluginReport
-from modular_tf.check.run import jobs_of
 from modular_tf.discovery.linking.host_exports import host_exports
 from modular_tf.discovery.probe import Prober
 
@@ -16,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from modular_tf.check.isolation.processes import CheckProcesses
+    from modular_tf.check.run import CheckProcesses
     from modular_tf.check.settings import CheckSettings
 
 _SEED = 7
@@ -37,13 +35,13 @@ def report_on(
         settings: What is wanted.
         environment: Variables of the processes that load the plugin for checks.
     """
-    settings = replace(settings, options={**_OPTIONS, **settings.options})
+    settings = replace(settings, through_host=True, options={**_OPTIONS, **settings.options})
     (candidate,), problems = candidates_of([str(library)])
     assert problems == []
     with Prober(host_exports()) as prober:
         plan = plan_of(prober.probe(candidate), settings, seed=_SEED)
     # Of these plugins, each process has devices of its own: none needs them to itself.
-    jobs = [replace(job, environment=environment or {}, alone=None) for job in jobs_of(plan)]
+    jobs = [replace(job, environment=environment or {}, alone=None) for job in plan.jobs]
     results = processes.run(jobs)
     assert [result.fault for result in results if result.fault is not None] == []
     return PluginReport(

@@ -8,10 +8,9 @@ from functools import partial
 import pytest
 
 from modular_tf.check.expectation import Blocked, Deviation
-from modular_tf.check.isolation.job import Job
-from modular_tf.check.isolation.processes import CheckProcesses
-from modular_tf.check.limits import Limits
+from modular_tf.check.job import Job, Limits
 from modular_tf.check.outcome import Pass, Verdict
+from modular_tf.check.run import CheckProcesses
 from modular_tf.check.target import Target
 from modular_tf.check.under_load import at_once, expect_of_threads
 from tests.check.building import DEFECT_VARIABLE, defective_plugin

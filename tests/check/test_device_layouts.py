@@ -9,10 +9,10 @@ from __future__ import annotations
 import pytest
 
 from modular_tf.abi.layouts import Dialect, layout
-from modular_tf.check.isolation.processes import CheckProcesses
+from modular_tf.check.job import Limits
 from modular_tf.check.level import Level
-from modular_tf.check.limits import Limits
 from modular_tf.check.outcome import Pass, Verdict
+from modular_tf.check.run import CheckProcesses
 from modular_tf.check.settings import CheckSettings
 from modular_tf.loading.device_dialect import HOSTED
 from tests.check.device_runs import report_on

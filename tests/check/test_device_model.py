@@ -8,7 +8,7 @@ from modular_tf.check.device.model import DeviceModel, Place
 from tests.check.building import DEFECT_VARIABLE, defective_plugin
 
 _SEEDS = range(6)
-_STEPS = 250
+_STEPS, _MANY_STEPS = 250, 600
 _SHORT = "SE-205"
 
 
@@ -19,7 +19,7 @@ def model():
 
 @pytest.fixture
 def place(model):
-    return Place(model.allocate(1), 0, 1)
+    return Place(model.allocate(), 0, 1)
 
 
 def _outcome(model, read):
@@ -122,7 +122,7 @@ def test_a_stream_that_was_destroyed_is_not_waited_for(model, place):
 
 
 def test_a_copy_takes_what_it_finds(model, place):
-    other = Place(model.allocate(3), 2, 1)
+    other = Place(model.allocate(), 2, 1)
     model.write(None, place, b"a")
     model.write(model.create_stream(), place, b"b")
     model.copy(None, other, place)
@@ -131,7 +131,7 @@ def test_a_copy_takes_what_it_finds(model, place):
 
 
 def test_a_copy_of_anything_is_anything(model, place):
-    other = Place(model.allocate(1), 0, 1)
+    other = Place(model.allocate(), 0, 1)
     model.write(None, other, b"a")
     model.copy(None, other, place)
 
@@ -139,7 +139,7 @@ def test_a_copy_of_anything_is_anything(model, place):
 
 
 def test_copies_in_a_circle_bring_nothing_new(model, place):
-    other = Place(model.allocate(1), 0, 1)
+    other = Place(model.allocate(), 0, 1)
     model.write(None, place, b"a")
     model.write(None, other, b"b")
     model.copy(model.create_stream(), other, place)
@@ -149,7 +149,7 @@ def test_copies_in_a_circle_bring_nothing_new(model, place):
 
 
 def test_what_cannot_be_is_told_by_byte(model):
-    memory = model.allocate(3)
+    memory = model.allocate()
     model.write(None, Place(memory, 0, 3), b"abc")
     read = model.read(None, Place(memory, 1, 2))
 
@@ -161,25 +161,32 @@ def test_what_cannot_be_is_told_by_byte(model):
 def test_the_host_device_keeps_to_the_model(seed, run_python):
     child = run_python(_RUN, defective_plugin("device"), seed, _STEPS)
 
-    assert child.stdout == "[]\n"
+    assert child.stdout == "it keeps to the model\n"
 
 
 def test_a_defect_shows_in_the_model(run_python):
     """Copies of five bytes leave the last one out."""
-    child = run_python(_RUN, defective_plugin("device"), 0, _STEPS, env={DEFECT_VARIABLE: _SHORT})
+    child = run_python(
+        _RUN, defective_plugin("device"), 0, _MANY_STEPS, env={DEFECT_VARIABLE: _SHORT}
+    )
 
     assert "expected" in child.stdout
 
 
 _RUN = """
     import random, sys
-    from modular_tf.check.device.model_run import ModelRun
-    from tests.check.random_steps import RandomSteps
-    from modular_tf.check.device.stage import DeviceStage
+    from modular_tf.check.device.sequence_steps import STEPS, perform
+    from modular_tf.check.device.session import DeviceSession
+    from modular_tf.check.expectation import Deviation
     from modular_tf.check.outcome import Pass
+    from modular_tf.check.sequences import random_program
     from modular_tf.check.target import Target
-    stage = DeviceStage(Target(sys.argv[1], "device", Pass.RAW, ordinal=0))
-    steps = RandomSteps(ModelRun(stage.subject), random.Random(int(sys.argv[2])))
-    print(steps.take(int(sys.argv[3])))
-    stage.close()
+
+    session = DeviceSession(Target(sys.argv[1], "device", Pass.RAW, ordinal=0))
+    try:
+        perform(session.access, random_program(STEPS, random.Random(sys.argv[2]), int(sys.argv[3])))
+        print("it keeps to the model")
+    except Deviation as deviation:
+        print(deviation.found)
+    session.close()
 """

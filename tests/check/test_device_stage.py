@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from modular_tf.abi.layouts import Dialect
-from modular_tf.check.device.host_buffer import HostBuffer
+from modular_tf.check.device.workspace import HostBuffer
 from modular_tf.check.expectation import Deviation
 from modular_tf.native.fresh_host_memory import address_of
 from tests.check.building import DEFECT_VARIABLE, defective_plugin
@@ -20,14 +20,14 @@ _ALLOCATORS = [
 _START = """
     import os, sys
     from types import SimpleNamespace
-    from modular_tf.check.device.stage import DeviceStage
+    from modular_tf.check.device.session import DeviceSession
     from modular_tf.check.expectation import Blocked, Unsupported
     from modular_tf.check.outcome import Pass
     from modular_tf.check.target import Target
 
     def stage_of(ordinal=0):
         where = {"ordinal": ordinal, "scratch": os.getcwd()}
-        return DeviceStage(Target(sys.argv[1], "device", Pass(sys.argv[2]), **where))
+        return DeviceSession(Target(sys.argv[1], "device", Pass(sys.argv[2]), **where))
 
     check = SimpleNamespace(id="SE-000")
 """
@@ -47,15 +47,15 @@ _ROUND_TRIP = """
         data = ground.bytes(3000)
         memory, stream, called = ground.filled(data), ground.stream(), []
         back = ground.buffer(1000)
-        copied = ground.subject.memcpy_dtoh(stream, back, memory.part(500, 1000), 1000)
-        queued = ground.subject.host_callback(stream, lambda: called.append(1))
+        copied = ground.memcpy_dtoh(stream, back, memory.part(500, 1000), 1000)
+        queued = ground.host_callback(stream, lambda: called.append(1))
         ground.done(stream)
         same = copied.ok and queued.ok and called == [1] and back.content() == data[500:1500]
         block = ground.host_block(10)
         block.view[:] = b"0123456789"
         same = same and bytes(block.view) == b"0123456789"
-        same = same and ground.subject.facts().ordinal == 1
-        print(ground.subject.platform().device_type, same)
+        same = same and ground.facts().ordinal == 1
+        print(ground.access.tables.device_type, same)
     stage.close()
 """
 
@@ -72,14 +72,14 @@ _LEAVE = """
     with stage.workspace(check) as ground:
         memories = ground.memory(5000), ground.memory(2000)
         things = ground.stream(), ground.event(), ground.timer(), ground.host_block()
-        during = ground.subject.get_allocator_stats().value.bytes_in_use
-    after = stage.subject.get_allocator_stats().value.bytes_in_use
+        during = ground.get_allocator_stats().value.bytes_in_use
+    after = stage.access.get_allocator_stats().value.bytes_in_use
     try:
         with stage.workspace(check) as ground:
             ground.memory()
             raise KeyError
     except KeyError:
-        print(during, after, stage.subject.get_allocator_stats().value.bytes_in_use)
+        print(during, after, stage.access.get_allocator_stats().value.bytes_in_use)
     stage.close()
 """
 
@@ -153,12 +153,12 @@ _HOLD = """
     with stage.workspace(check) as ground:
         stream, event = ground.stream(), ground.event()
         gate = ground.gate(stream)
-        ground.subject.record_event(stream, event)
-        before = ground.subject.get_event_status(event).value
+        ground.record_event(stream, event)
+        before = ground.get_event_status(event).value
         reached = gate.reached.wait(10)
         gate.open()
         ground.done(stream)
-        print(gate.is_inline, reached, before, ground.subject.get_event_status(event).value)
+        print(gate.is_inline, reached, before, ground.get_event_status(event).value)
     stage.close()
 """
 
@@ -187,8 +187,8 @@ def test_poison_shows_who_sets_a_status(run_python):
 
 _POISON = """
     stage = stage_of()
-    with stage.workspace(check) as ground, ground.subject.poisoned():
-        answer = ground.subject.get_stream_status(ground.stream())
+    with stage.workspace(check) as ground, ground.slots.caller.poisoned():
+        answer = ground.get_stream_status(ground.stream())
         print(answer.touched, answer.code)
     stage.close()
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from modular_tf.check.catalogue import all_checks
-from modular_tf.check.device import host_memories
+from modular_tf.check.device import memory
 
 
 def test_the_readme_tells_how_many_there_are():
@@ -18,5 +18,5 @@ def test_the_numbers_of_a_rule_are_those_of_its_check():
     """SE-146 has two: what works anywhere today, and what later hosts ask for."""
     required = all_checks()["SE-146"].rule.requirement
 
-    for number in (host_memories._ALIGNMENT, host_memories._NEWER_ALIGNMENT):
+    for number in (memory._HOST_ALIGNMENT, memory._NEWER_HOST_ALIGNMENT):
         assert f"of {number}" in required

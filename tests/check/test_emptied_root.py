@@ -6,16 +6,16 @@ from collections import defaultdict
 
 import pytest
 
-from modular_tf.check.isolation.job import Job
-from modular_tf.check.isolation.processes import CheckProcesses
-from modular_tf.check.limits import Limits
+from modular_tf.check.job import Job, Limits
+from modular_tf.check.options import Options
 from modular_tf.check.outcome import Pass, Verdict
-from modular_tf.check.selection import selected
+from modular_tf.check.plan import selected
+from modular_tf.check.run import CheckProcesses
 from modular_tf.check.settings import CheckSettings
 from modular_tf.check.target import Target
 from tests.check.building import defective_plugin
 
-_OPTIONS = {"large_bytes": 100_000, "many": 50}
+_OPTIONS = Options(large_bytes=100_000, many=50)
 
 
 def _run(root, reached, checks):

@@ -9,9 +9,9 @@ from functools import cache
 import pytest
 
 from modular_tf.check.catalogue import all_checks
-from modular_tf.check.isolation.processes import CheckProcesses
-from modular_tf.check.limits import Limits
+from modular_tf.check.job import Limits
 from modular_tf.check.outcome import Outcome, Pass, Verdict
+from modular_tf.check.run import CheckProcesses
 from tests.check.building import FIXTURES, listed_defects
 from tests.check.defect_runs import (
     WHOLE,

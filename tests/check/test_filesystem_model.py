@@ -12,7 +12,6 @@ from modular_tf.abi.status_codes import Code
 from modular_tf.check.catalogue import all_checks
 from modular_tf.check.check import BOTH, Check
 from modular_tf.check.expectation import Deviation, Unsupported
-from modular_tf.check.filesystem.access import MOVES
 from modular_tf.check.filesystem.model import (
     ANY,
     OK,
@@ -21,6 +20,7 @@ from modular_tf.check.filesystem.model import (
     ModelWalk,
     level_matches,
 )
+from modular_tf.check.filesystem.operations import MOVES
 from modular_tf.check.filesystem.refusals import is_refused
 from modular_tf.check.filesystem.session import FilesystemSession
 from modular_tf.check.level import Level

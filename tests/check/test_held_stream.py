@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from modular_tf.check.device import held_stream
+from modular_tf.check.device import waiting
 
 
 @pytest.mark.parametrize("gone", [FileNotFoundError, ProcessLookupError])
@@ -18,4 +18,4 @@ def test_a_thread_that_ends_while_it_is_looked_at_is_not_asleep(monkeypatch, gon
 
     monkeypatch.setattr(Path, "read_text", read_text)
 
-    assert held_stream._sleep(1) is None
+    assert waiting._sleep(1) is None

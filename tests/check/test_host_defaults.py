@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from modular_tf.check.catalogue import all_checks
-from modular_tf.check.isolation.job import Job
-from modular_tf.check.isolation.processes import CheckProcesses
+from modular_tf.check.job import Job, Limits
 from modular_tf.check.level import Level
-from modular_tf.check.limits import Limits
+from modular_tf.check.options import Options
 from modular_tf.check.outcome import Pass, Verdict
+from modular_tf.check.run import CheckProcesses
 from modular_tf.check.target import Target
 from tests.check.building import DEFECT_VARIABLE, defective_plugin
 
@@ -30,7 +30,7 @@ def outcomes(request):
     )
     fixture, scheme = request.param
     path = str(defective_plugin(fixture))
-    target = Target(path, "filesystem", Pass.HOST, scheme=scheme, options={"many": 500})
+    target = Target(path, "filesystem", Pass.HOST, scheme=scheme, options=Options(many=500))
     job = Job(target, scheme, ids, {DEFECT_VARIABLE: "sparse-table"})
     with CheckProcesses(Limits()) as processes:
         (result,) = processes.run([job])

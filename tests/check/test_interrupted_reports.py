@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from modular_tf.check import conformance
-from modular_tf.check.candidates import candidates_of
-from modular_tf.check.limits import Limits
+from modular_tf.check import run as run_module
+from modular_tf.check.job import Limits
 from modular_tf.check.outcome import Outcome, Pass, Verdict
+from modular_tf.check.plan import candidates_of
 from modular_tf.check.run import CheckRun
 from modular_tf.check.settings import CheckSettings
 from tests.contrib.plugin_process import installed_plugin
@@ -18,12 +18,12 @@ FOUND = Outcome("LD-004", "", Pass.LIBRARY, Verdict.PASSED)
 @pytest.fixture
 def check(monkeypatch):
     """Check two plugins, of each of which one outcome is found."""
-    monkeypatch.setattr(conformance, "run_checks", lambda *_: CheckRun((FOUND,)))
+    monkeypatch.setattr(run_module, "run_checks", lambda *_: CheckRun((FOUND,)))
     plugins = [str(installed_plugin(name)) for name in ("ram_filesystem", "posix_filesystem")]
     candidates, _ = candidates_of(plugins)
 
     def run():
-        return conformance.check_plugins(candidates, CheckSettings(), seed=1, limits=Limits())
+        return run_module.check_plugins(candidates, CheckSettings(), seed=1, limits=Limits())
 
     return run
 
@@ -36,7 +36,7 @@ def test_an_interrupt_while_frames_are_named_keeps_the_outcomes(check, monkeypat
             raise pending.pop()
         return tuple(outcomes)
 
-    monkeypatch.setattr(conformance, "with_named_frames", interrupted_once)
+    monkeypatch.setattr(run_module, "with_named_frames", interrupted_once)
 
     report = check()
 
@@ -45,7 +45,7 @@ def test_an_interrupt_while_frames_are_named_keeps_the_outcomes(check, monkeypat
 
 
 def test_an_interrupt_before_the_second_plugin_keeps_the_report_of_the_first(check, monkeypatch):
-    plan_of, planned = conformance.plan_of, []
+    plan_of, planned = run_module.plan_of, []
 
     def interrupted(*arguments, **options):
         if planned:
@@ -53,7 +53,7 @@ def test_an_interrupt_before_the_second_plugin_keeps_the_report_of_the_first(che
         planned.append(plan_of(*arguments, **options))
         return planned[0]
 
-    monkeypatch.setattr(conformance, "plan_of", interrupted)
+    monkeypatch.setattr(run_module, "plan_of", interrupted)
     report = check()
 
     assert report.interrupted

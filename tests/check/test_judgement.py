@@ -8,8 +8,8 @@ import pytest
 
 from modular_tf.check.catalogue import all_rules
 from modular_tf.check.check import BOTH, Check
+from modular_tf.check.child import tried
 from modular_tf.check.expectation import Blocked, Deviation, Unsupported
-from modular_tf.check.judgement import tried
 from modular_tf.check.level import Level
 from modular_tf.check.outcome import Pass, Verdict
 from modular_tf.rules import Severity

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from modular_tf.check.candidates import candidates_of
-from modular_tf.check.conformance import check_plugins
+from modular_tf.check.job import Limits
 from modular_tf.check.level import Level
-from modular_tf.check.limits import Limits
 from modular_tf.check.outcome import Pass, Verdict
+from modular_tf.check.plan import candidates_of
+from modular_tf.check.run import check_plugins
 from modular_tf.check.settings import CheckSettings
 from tests.check.building import DEFECT_VARIABLE, defective_plugin
 from tests.contrib.built_plugin import built_plugin

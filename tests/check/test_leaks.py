@@ -7,22 +7,22 @@ from itertools import count
 
 import pytest
 
-from modular_tf.check.device.address_ranges import expect_apart
-from modular_tf.check.device.leaks import expect_memory_returned
+from modular_tf.check.device.memory import must_return_memory
+from modular_tf.check.device.workspace import expect_apart
 from modular_tf.check.expectation import Deviation
 
 _SIZE, _ROUNDS = 8 << 20, 16
 
 
 def test_what_is_given_back_is_not_missed():
-    expect_memory_returned(lambda: mmap.mmap(-1, _SIZE).close(), _SIZE, _ROUNDS, "work")
+    must_return_memory(lambda: mmap.mmap(-1, _SIZE).close(), _SIZE, _ROUNDS, "work")
 
 
 def test_what_the_process_keeps_is():
     kept = []
 
-    with pytest.raises(Deviation, match="work leak memory"):
-        expect_memory_returned(lambda: kept.append(mmap.mmap(-1, _SIZE)), _SIZE, _ROUNDS, "work")
+    with pytest.raises(Deviation, match="work leaves memory behind"):
+        must_return_memory(lambda: kept.append(mmap.mmap(-1, _SIZE)), _SIZE, _ROUNDS, "work")
 
 
 @pytest.mark.parametrize("every", [2, 3])
@@ -34,8 +34,8 @@ def test_what_it_keeps_now_and_then_is(every):
         if next(numbers) % every == 0:
             kept.append(taken)
 
-    with pytest.raises(Deviation, match="work leak memory"):
-        expect_memory_returned(work, _SIZE, _ROUNDS, "work")
+    with pytest.raises(Deviation, match="work leaves memory behind"):
+        must_return_memory(work, _SIZE, _ROUNDS, "work")
 
 
 def test_what_an_allocator_keeps_for_later_is_not_missed():
@@ -45,7 +45,7 @@ def test_what_an_allocator_keeps_for_later_is_not_missed():
         if len(kept) < _ROUNDS:
             kept.append(mmap.mmap(-1, _SIZE))
 
-    expect_memory_returned(work, _SIZE, 4 * _ROUNDS, "work")
+    must_return_memory(work, _SIZE, 4 * _ROUNDS, "work")
 
 
 def test_what_the_device_has_no_longer_is():
@@ -54,8 +54,8 @@ def test_what_the_device_has_no_longer_is():
     def take():
         free[0] -= _SIZE
 
-    with pytest.raises(Deviation, match="work leak memory"):
-        expect_memory_returned(take, _SIZE, _ROUNDS, "work", free=lambda: free[0])
+    with pytest.raises(Deviation, match="work leaves memory behind"):
+        must_return_memory(take, _SIZE, _ROUNDS, "work", free=lambda: free[0])
 
 
 @pytest.mark.parametrize("ranges", [[], [(0, 8)], [(8, 4), (0, 8)], [(0, 0), (0, 8)]])

@@ -7,23 +7,22 @@ import json
 import pytest
 
 from modular_tf.check.catalogue import all_checks
-from modular_tf.check.isolation.job import Job
-from modular_tf.check.isolation.processes import CheckProcesses
+from modular_tf.check.job import Job, Limits
 from modular_tf.check.level import Level
-from modular_tf.check.limits import Limits
+from modular_tf.check.options import Options
 from modular_tf.check.outcome import BAD, Pass, Verdict
-from modular_tf.check.selection import selected
+from modular_tf.check.plan import selected
+from modular_tf.check.run import CheckProcesses
 from modular_tf.check.settings import CheckSettings
 from modular_tf.check.target import Target
 
 _TRY = """
     import json, sys
-    from dataclasses import asdict
-    from modular_tf.check.filesystem.load_trial import try_loading
+    from modular_tf.check.load_trial import try_loading
     from modular_tf.check.outcome import Pass
     from modular_tf.check.target import Target
     target = Target(sys.argv[1], "filesystem", Pass.LIBRARY)
-    print(json.dumps(asdict(try_loading(target, float(sys.argv[2])))))
+    print(json.dumps(try_loading(target, float(sys.argv[2]))._asdict()))
 """
 _LONG_S, _SHORT_S = 60, 1
 
@@ -70,7 +69,7 @@ _IDS = tuple(c.id for c in all_checks().values() if c.group == "library")
 
 def _outcomes(library, load_seconds, ids=_IDS):
     target = Target(
-        str(library), "filesystem", Pass.LIBRARY, options={"load_seconds": load_seconds}
+        str(library), "filesystem", Pass.LIBRARY, options=Options(load_seconds=load_seconds)
     )
     with CheckProcesses(Limits()) as processes:
         (result,) = processes.run([Job(target, "", ids, {})])

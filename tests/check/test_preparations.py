@@ -7,23 +7,22 @@ import pytest
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import Answer
 from modular_tf.check.catalogue import all_checks
-from modular_tf.check.device import ground as device_ground
-from modular_tf.check.device.ground import prepared
+from modular_tf.check.device.operations import OPERATIONS
+from modular_tf.check.device.workspace import prepared
 from modular_tf.check.expectation import Blocked
-from modular_tf.check.isolation.job import Job
-from modular_tf.check.isolation.processes import CheckProcesses
-from modular_tf.check.limits import Limits
+from modular_tf.check.job import Job, Limits
 from modular_tf.check.outcome import Pass, Verdict
+from modular_tf.check.run import CheckProcesses
 from modular_tf.check.target import Target
 from tests.check.building import DEFECT_VARIABLE, defective_plugin
 
-_FAILED = Answer(int(Code.INTERNAL), "no")
+_STEPS = [row.name for row in OPERATIONS.values() if row.about]
 
 
-@pytest.mark.parametrize("step", device_ground._ABOUT)
+@pytest.mark.parametrize("step", _STEPS)
 def test_a_step_of_a_device_names_its_check(step):
     with pytest.raises(Blocked, match=r"see SE-\d+$") as blocked:
-        prepared(_FAILED, f"{step}(16)")
+        prepared(Answer(int(Code.INTERNAL), "no", call=f"{step}(16)"))
 
     check = all_checks()[str(blocked.value).rpartition(" ")[2]]
     assert check.kind == "device"

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from modular_tf.check.filesystem.workspace import write_prepared_files
-from modular_tf.check.isolation.job import Job
-from modular_tf.check.isolation.processes import CheckProcesses
-from modular_tf.check.limits import Limits
+from modular_tf.check.job import Job, Limits
+from modular_tf.check.options import Options
 from modular_tf.check.outcome import Pass, Verdict
-from modular_tf.check.profile import bundled_profile
-from modular_tf.check.selection import selected
-from modular_tf.check.settings import CheckSettings, on_prepared_files
+from modular_tf.check.plan import selected
+from modular_tf.check.run import CheckProcesses
+from modular_tf.check.settings import CheckSettings, bundled_profile, on_prepared_files
 from modular_tf.check.target import Target
 from modular_tf.cli.main import run as run_command
 from tests.check.building import defective_plugin
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.xdist_group("prepared files")  # one run of the kit serves all
 
 _FINE = {Verdict.PASSED, Verdict.SKIPPED, Verdict.BLOCKED, Verdict.NOTED}
-_OPTIONS = {"prepared": True, "large_bytes": 100_000, "many": 50}
+_OPTIONS = Options(prepared=True, large_bytes=100_000, many=50)
 
 
 def _content(folder: Path) -> dict[str, bytes]:

@@ -110,7 +110,7 @@ def test_the_fixture_gives_a_report(author):
 
 
 _COUNTED = """
-import modular_tf.check.conformance as kit
+import modular_tf.check.run as kit
 
 check_plugins = kit.check_plugins
 

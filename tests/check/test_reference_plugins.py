@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from modular_tf.check.candidates import candidates_of
-from modular_tf.check.conformance import check_plugins
+from modular_tf.check.job import Limits
 from modular_tf.check.level import Level
-from modular_tf.check.limits import Limits
 from modular_tf.check.outcome import Pass, Verdict
+from modular_tf.check.plan import candidates_of
+from modular_tf.check.run import check_plugins
 from modular_tf.check.settings import CheckSettings
 from tests.contrib.plugin_process import installed_plugin
 from tests.fixtures.matrices import sampled
@@ -28,7 +28,7 @@ _PLUGINS = ["ram_filesystem", "posix_filesystem", "host_device"]
 
 @pytest.mark.parametrize("name", sampled(_PLUGINS, ["posix_filesystem", "host_device"]))
 def test_a_reference_plugin_passes_everything(name):
-    settings = CheckSettings(level=Level.HARD, options=_QUICKLY)
+    settings = CheckSettings(level=Level.HARD, through_host=True, options=_QUICKLY)
     candidates, problems = candidates_of([str(installed_plugin(name))])
     report = check_plugins(candidates, settings, seed=1, limits=Limits(patience=10.0))
     (plugin,) = report.plugins

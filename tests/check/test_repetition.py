@@ -10,6 +10,7 @@ from itertools import count
 import pytest
 
 from modular_tf.check.expectation import Deviation
+from modular_tf.check.options import Options
 from modular_tf.check.under_load import must_not_grow, rounds_of
 
 _ROUNDS = 200
@@ -95,4 +96,4 @@ def test_what_is_made_once_and_kept_is_no_leak(held):
     ("options", "most", "rounds"), [({}, 5000, 2000), ({"repeat": 20}, 5000, 20), ({}, 256, 256)]
 )
 def test_the_profile_says_how_often(options, most, rounds):
-    assert rounds_of(options, most) == rounds
+    assert rounds_of(Options(**options), most) == rounds

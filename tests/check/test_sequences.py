@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import signal
 
 import pytest
@@ -10,40 +11,35 @@ from modular_tf.check.catalogue import all_checks
 from modular_tf.check.expectation import Blocked
 from modular_tf.check.filesystem.sequence_steps import script
 from modular_tf.check.outcome import Pass
-from modular_tf.check.sequences.performers import performer_of
-from modular_tf.check.sequences.program import Program, Replay
-from modular_tf.check.sequences.reduction import reduced
-from modular_tf.check.sequences.search import Search
-from modular_tf.check.sequences.worker import Failure, SequenceWorker
+from modular_tf.check.sequences import (
+    Failure,
+    Program,
+    Replay,
+    SequenceWorker,
+    performer_of,
+    random_program,
+    reduced,
+    search,
+    step_strategy,
+)
 from modular_tf.check.target import Target
 from modular_tf.errors import ConfigError
 from tests.check.building import DEFECT_VARIABLE, defective_plugin
 
-PROGRAM = Program(
-    (
-        ("write", ["é*", ["00ff61"]]),
-        ("append", ["d/a", []]),
-        ("read", ["a", 0, 4]),
-        ("map", ["a"]),
-        ("paths_exist", [["a", "b"]]),
-        ("copy_file", ["é*", "b"]),
-        ("rename_file", ["b", "d"]),
-    )
+PROGRAM = (
+    ("write", ["é*", ["00ff61"]]),
+    ("append", ["d/a", []]),
+    ("read", ["a", 0, 4]),
+    ("map", ["a"]),
+    ("paths_exist", [["a", "b"]]),
+    ("copy_file", ["é*", "b"]),
+    ("rename_file", ["b", "d"]),
 )
-CRASHING = Program((("write", ["a", []]), ("copy_file", ["a", "b"]), ("rename_file", ["b", "d"])))
+CRASHING = (("write", ["a", []]), ("copy_file", ["a", "b"]), ("rename_file", ["b", "d"]))
+_KINDS = ["filesystem", "device"]
 
 
 # ---- Programs ------------------------------------------------------------------------------------
-
-
-def test_a_program_is_written_down_and_read():
-    assert Program.from_json(PROGRAM.as_json()) == PROGRAM
-
-
-@pytest.mark.parametrize("text", ["", "3", "{}", "[3]", '[["a"]]', '[["a", 3]]', "[[3, []]]"])
-def test_what_is_no_program_is_refused(text):
-    with pytest.raises(ValueError):
-        Program.from_json(text)
 
 
 @pytest.mark.parametrize(("scheme", "ordinal"), [("", None), ("mine", None), (None, 2)])
@@ -60,6 +56,12 @@ def test_what_is_no_replay_is_refused(token):
         Replay.from_token(token)
 
 
+@pytest.mark.parametrize("program", ["", 3, {}, [3], [["a"]], [["a", 3]], [[3, []]]])
+def test_what_is_no_program_is_refused(program):
+    with pytest.raises(ConfigError, match="--replay"):
+        Replay.from_token(Replay("FS-320", Pass.RAW, "", None, program).token())
+
+
 def test_a_program_is_shown_as_statements():
     assert script(PROGRAM) == [
         'f = new_writable_file("é*"); append(f, "\\000\\377a", 3); close(f);',
@@ -72,21 +74,34 @@ def test_a_program_is_shown_as_statements():
     ]
 
 
-@pytest.mark.parametrize("kind", ["filesystem", "device"])
+def _expect_shown_and_written(kind, program):
+    replay = Replay("FS-320", Pass.RAW, "", None, program)
+
+    assert Replay.from_token(replay.token()) == replay
+    for statement in performer_of(kind).script(program):
+        assert statement.endswith(";")
+
+
+@pytest.mark.parametrize("kind", _KINDS)
 def test_every_step_that_is_drawn_can_be_shown_and_written(kind):
     from hypothesis import given, settings
 
-    performer = performer_of(kind)
-
     @settings(max_examples=200, database=None, deadline=None)
-    @given(performer.steps())
+    @given(step_strategy(performer_of(kind).STEPS))
     def shown(step):
-        program = Program((step,))
-        assert Program.from_json(program.as_json()) == program
-        (statement,) = performer.script(program)
-        assert statement.endswith(";")
+        _expect_shown_and_written(kind, (step,))
 
     shown()
+
+
+@pytest.mark.parametrize("kind", _KINDS)
+def test_a_random_program_has_the_same_steps(kind):
+    kinds = performer_of(kind).STEPS
+    program = random_program(kinds, random.Random(3), 500)
+
+    _expect_shown_and_written(kind, program)
+    assert {name for name, _ in program} == {name for names, _ in kinds for name in names}
+    assert random_program(kinds, random.Random(3), 500) == program
 
 
 # ---- The hunt, without a plugin ------------------------------------------------------------------
@@ -96,36 +111,37 @@ def _fails_with(*needed: str):
     """An attempt that fails where these operations come in this order."""
 
     def attempt(program: Program) -> Failure | None:
-        names = iter(name for name, _ in program.steps)
+        names = iter(name for name, _ in program)
         return Failure("it is wrong") if all(name in names for name in needed) else None
 
     return attempt
 
 
+def _searched(attempt, kind="filesystem", **values):
+    values = {"programs": 50, "longest": 30, "seed": 3, "shrink_seconds": 2, **values}
+    return search(performer_of(kind).STEPS, attempt, **values)
+
+
 def test_a_hunt_ends_with_the_smallest_program():
-    search = Search(_fails_with("copy_file", "delete_file"), shrink_seconds=20)
+    attempt = _fails_with("copy_file", "delete_file")
 
-    search.run(performer_of("filesystem").steps(), programs=300, longest=100, seed=3)
+    program, failure = _searched(attempt, programs=300, longest=100, shrink_seconds=20)
 
-    program, failure = search.best
-    assert [name for name, _ in program.steps] == ["copy_file", "delete_file"]
+    assert [name for name, _ in program] == ["copy_file", "delete_file"]
     assert failure == Failure("it is wrong")
 
 
 def test_a_hunt_that_finds_nothing_has_tried_all():
-    search = Search(lambda program: None, shrink_seconds=1)
+    tried = []
 
-    search.run(performer_of("filesystem").steps(), programs=50, longest=30, seed=3)
-
-    assert search.best is None
-    assert search.tried == 50
+    assert _searched(tried.append) is None
+    assert len(tried) == 50
 
 
 def test_the_same_seed_tries_the_same():
     def tried(seed):
         programs = []
-        search = Search(programs.append, shrink_seconds=1)
-        search.run(performer_of("device").steps(), programs=20, longest=30, seed=seed)
+        _searched(programs.append, "device", programs=20, seed=seed)
         return programs
 
     assert tried(4) == tried(4) != tried(5)
@@ -138,23 +154,20 @@ def test_what_does_not_fail_every_time_is_found_all_the_same():
         attempts.append(program)
         return Failure("it is wrong at times") if len(attempts) == 7 else None
 
-    search = Search(once, shrink_seconds=2)
-    search.run(performer_of("filesystem").steps(), programs=50, longest=30, seed=3)
-
-    assert search.best[1] == Failure("it is wrong at times")
+    assert _searched(once)[1] == Failure("it is wrong at times")
 
 
 def test_steps_that_do_not_matter_are_left_out():
     steps = tuple(("stat", [str(n)]) for n in range(50))
-    program = Program((*steps[:20], ("a", []), *steps[20:45], ("b", []), *steps[45:]))
+    program = (*steps[:20], ("a", []), *steps[20:45], ("b", []), *steps[45:])
 
     found, _ = reduced(program, Failure(""), _fails_with("a", "b"), deadline=float("inf"))
 
-    assert found == Program((("a", []), ("b", [])))
+    assert found == (("a", []), ("b", []))
 
 
 def test_no_time_means_no_reduction():
-    program = Program((("a", []), ("b", [])))
+    program = (("a", []), ("b", []))
 
     assert reduced(program, Failure("x"), _fails_with("a"), deadline=0.0)[0] == program
 
@@ -190,18 +203,16 @@ def test_a_worker_survives_a_crash(worker, reached):
     assert f"crashed with SIGSEGV (signal {int(signal.SIGSEGV)}) in rename_file" in failure.message
     assert "libdefective_filesystem.so" in failure.found
     assert any("copy_file" in call for call in failure.calls)
-    assert crashing.perform(Program(CRASHING.steps[:2])) is None
+    assert crashing.perform(CRASHING[:2]) is None
     assert crashing.perform(CRASHING) is not None
 
 
 def test_a_worker_says_what_differs_from_the_model(worker):
     failure = worker("FS-236").perform(
-        Program(
-            (
-                ("write", ["a", ["61"]]),
-                ("write", ["replaced", []]),
-                ("rename_file", ["a", "replaced"]),
-            )
+        (
+            ("write", ["a", ["61"]]),
+            ("write", ["replaced", []]),
+            ("rename_file", ["a", "replaced"]),
         )
     )
 

@@ -9,23 +9,20 @@ import pytest
 
 from modular_tf.check import settings
 from modular_tf.check.catalogue import all_checks, all_rules
-from modular_tf.check.excuses import excused, outdated
 from modular_tf.check.level import Level
 from modular_tf.check.outcome import BAD, Verdict
-from modular_tf.check.profile import (
-    DEFAULT_PROFILE,
-    TRAITS,
-    Profile,
-    bundled_profile,
-    profile_names,
-)
-from modular_tf.check.selection import selected
+from modular_tf.check.plan import selected
 from modular_tf.check.settings import (
+    DEFAULT_PROFILE,
     FILE_NAME,
+    TRAITS,
     CheckSettings,
     KnownDeviation,
+    Profile,
+    bundled_profile,
     find_settings,
     load_settings,
+    profile_names,
 )
 from modular_tf.errors import ConfigError
 from tests.check.named_checks import assert_tells_what_it_means, ids_in
@@ -92,14 +89,14 @@ def test_every_check_that_a_page_names_is_there():
 
 
 def test_an_empty_file_decides_nothing(settings_of):
-    assert replace(settings_of(""), path=None) == CheckSettings()
+    assert replace(settings_of(""), path=None, again=()) == CheckSettings()
 
 
 @pytest.mark.parametrize(
     ("text", "about"),
     [
         ("levle = 3", "unknown keys"),
-        ("level = 6", "expected 1 to 5"),
+        ("level = 6", "expected a whole number from 1 to 5"),
         ("level = '3'", "expected a whole number"),
         ("profile = 'none'", "no profile 'none'"),
         ("skip = 'FS-156'", "expected a list"),
@@ -107,9 +104,9 @@ def test_an_empty_file_decides_nothing(settings_of):
         ("[[known]]\ncheck = 'FS-999'\nreason = 'r'", "expected the id of one"),
         ("[[known]]\ncheck = 'FS-156'", "needs a reason"),
         ("[[known]]\ncheck = 'FS-156'\nreason = ' '", "needs a reason"),
-        ("known = [3]", "expected tables"),
+        ("known = [3]", "expected a list of tables"),
         ("profile = 'm'\n[profiles]\nm = 3", "expected a table"),
-        ("profile = 'm'\n[profiles.m.traits]\nwings = 'skip'", "no trait 'wings'"),
+        ("profile = 'm'\n[profiles.m.traits]\nwings = 'skip'", r"traits: unknown keys \['wings'\]"),
         ("profile = 'm'\n[profiles.m.traits]\nparents = 'forgive'", "expected one of"),
         ("profile = 'm'\n[profiles.m]\nlike = 'none'", "no profile 'none'"),
         ("=", "cannot be read as TOML"),
@@ -246,27 +243,27 @@ def test_a_profile_makes_a_note_of_a_wrong_answer_and_not_of_a_crash():
     check_id = _with_trait("parents")
     settings = CheckSettings(profile=Profile("p", traits={"parents": "note"}))
 
-    assert excused(outcome(check_id, Verdict.FAILED), settings).verdict is Verdict.NOTED
-    assert excused(outcome(check_id, Verdict.CRASHED), settings).verdict is Verdict.CRASHED
-    assert excused(outcome(check_id, Verdict.PASSED), settings).verdict is Verdict.PASSED
-    assert excused(outcome("FS-156", Verdict.FAILED), settings).verdict is Verdict.FAILED
+    assert settings.excused(outcome(check_id, Verdict.FAILED)).verdict is Verdict.NOTED
+    assert settings.excused(outcome(check_id, Verdict.CRASHED)).verdict is Verdict.CRASHED
+    assert settings.excused(outcome(check_id, Verdict.PASSED)).verdict is Verdict.PASSED
+    assert settings.excused(outcome("FS-156", Verdict.FAILED)).verdict is Verdict.FAILED
 
 
 @pytest.mark.parametrize("verdict", sorted({*BAD, Verdict.WARNED}, key=lambda v: v.value))
 def test_a_known_deviation_may_be_any(verdict):
     settings = CheckSettings(known=(KnownDeviation("FS-156", "because", "mine://"),))
 
-    found = excused(outcome("FS-156", verdict), settings)
+    found = settings.excused(outcome("FS-156", verdict))
 
     assert (found.verdict, found.reason) == (Verdict.KNOWN, "because")
-    assert excused(outcome("FS-156", verdict, subject="b://"), settings).verdict is verdict
-    assert excused(outcome("FS-157", verdict), settings).verdict is verdict
+    assert settings.excused(outcome("FS-156", verdict, subject="b://")).verdict is verdict
+    assert settings.excused(outcome("FS-157", verdict)).verdict is verdict
 
 
 def test_a_known_deviation_that_passed_everywhere_is_outdated():
     known = KnownDeviation("FS-156", "because")
     passed, failed = outcome("FS-156", Verdict.PASSED), outcome("FS-156", Verdict.FAILED)
 
-    assert outdated((known,), [passed]) == [known]
-    assert outdated((known,), [passed, failed]) == []
-    assert outdated((known,), []) == []
+    assert CheckSettings(known=(known,)).outdated([passed]) == [known]
+    assert CheckSettings(known=(known,)).outdated([passed, failed]) == []
+    assert CheckSettings(known=(known,)).outdated([]) == []

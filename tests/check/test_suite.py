@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 
@@ -77,6 +78,15 @@ def test_a_rule_is_stated_whole(suite, text):
     one.__doc__ = text
     with pytest.raises(ValueError, match="the check FS-998 must state its rule"):
         suite.check("FS-998")(one)
+
+
+def test_a_rule_may_stand_beside_its_function(suite):
+    stated = ("It is read.", "It is lost.", "Read it.", "")
+    suite.check("FS-998", "read", rule=stated)(partial(print, "of a row"))
+
+    (check,) = suite.checks
+    assert (check.rule.requirement, check.rule.remedy) == ("It is read.", "Read it.")
+    assert check.rule.source == "filesystem.h, read"
 
 
 def test_a_rule_of_the_loader_is_stated_once(suite):

@@ -24,7 +24,7 @@ from modular_tf.cli.process import Exit
 from tests.check.building import DEFECT_VARIABLE, defective_plugin
 
 GOOD = "ram_filesystem"
-QUICK = ("--only", "reading", "--skip", "FS-168")
+QUICK = ("--only", "reading", "--skip", "FS-168", "--through-host")
 SPOILT = "FS-157"  # what the plugin of `spoilt` does wrong
 
 
@@ -54,14 +54,29 @@ def test_a_defect_is_told_with_its_rule_and_remedy(mtf, spoilt):
     assert sum(line.startswith("FAILED") for line in ended.lines) == 1
 
 
-def test_only_what_is_named_is_tried(mtf):
-    ended = mtf("check", GOOD, "--only", SPOILT, "--json")
+@pytest.mark.parametrize(("words", "ways"), [((), {"raw"}), (("--through-host",), {"raw", "host"})])
+def test_only_what_is_named_is_tried_in_the_ways_that_are_asked_for(mtf, words, ways):
+    ended = mtf("check", GOOD, "--only", SPOILT, "--json", *words)
     (plugin,) = ended.object["plugins"]
 
     assert {(check["check_id"], check["reached"]) for check in plugin["checks"]} == {
-        (SPOILT, "raw"),
-        (SPOILT, "host"),
+        (SPOILT, way) for way in ways
     }
+
+
+def test_what_can_be_tried_through_the_host_alone_always_is(mtf):
+    ended = mtf("check", GOOD, "--only", "FS-189", "--json")
+
+    assert [check["reached"] for check in ended.object["plugins"][0]["checks"]] == ["host"]
+
+
+def test_a_check_runs_in_this_process_for_a_debugger(mtf_process, monkeypatch):
+    monkeypatch.setenv(DEFECT_VARIABLE, SPOILT)
+    ended = mtf_process("check", defective_plugin("filesystem"), "--only", SPOILT, "--in-process")
+
+    assert ended.code == Exit.NO
+    assert any(line.startswith(f"FAILED {SPOILT} ") for line in ended.lines)
+    assert "read(" in ended.err  # each call is written before it is made
 
 
 def test_json_is_what_the_schema_says(mtf, spoilt):
@@ -98,6 +113,19 @@ def test_annotations_hold_no_control_characters_of_a_file_name(mtf, tmp_path):
     (annotation,) = (line for line in ended.lines if line.startswith("::error title="))
     assert "\\x1b[31m\\xff" in annotation
     assert b"\x1b" not in ended.out
+
+
+def test_a_reader_that_leaves_makes_no_success_of_a_defect(spoilt):
+    reading, writing = os.pipe()
+    os.close(reading)
+    words = ["check", spoilt, *QUICK, "--json"]  # more than a buffer holds
+    done = subprocess.run(
+        [sys.executable, "-m", "modular_tf", *words], stdout=writing, stderr=subprocess.PIPE,
+        check=False,
+    )  # fmt: skip
+    os.close(writing)
+
+    assert (done.returncode, done.stderr) == (Exit.NO, b"")
 
 
 def test_junit_and_annotations_are_written(mtf, spoilt, tmp_path):
@@ -276,7 +304,7 @@ def wait_for_zygote(pid: int) -> None:
     while time.monotonic() < deadline:
         for child in children.read_text().split():
             with suppress(OSError):
-                if b"check.isolation" in Path(f"/proc/{child}/cmdline").read_bytes():
+                if b"check.watcher" in Path(f"/proc/{child}/cmdline").read_bytes():
                     return
         time.sleep(0.02)
     raise AssertionError("no process of checks was started")

@@ -76,6 +76,7 @@ def words_again(mtf, tmp_path, monkeypatch):
         ("--root", "defect://host/root"),
         ("--option", "repeat=20"),
         ("--option", 'schemes=["defect"]'),
+        ("--through-host", "--through-host"),
     ],
 )
 def test_the_command_that_repeats_a_check_has_what_was_asked_for(words_again, words):
@@ -118,6 +119,7 @@ def test_a_random_sequence_is_found_in_both_ways_and_replayed_where_it_was_tried
     monkeypatch.setenv(DEFECT_VARIABLE, "FS-320")
     root = "defect://host/root"
     words = ("--only", "FS-320", "--root", root, "--option", "programs=60", "--seed", "0")
+    words += ("--through-host",)
 
     ended = mtf("check", defective_plugin("filesystem"), *words, "--json")
     (plugin,) = ended.object["plugins"]

@@ -60,12 +60,18 @@ def test_a_reader_that_had_enough_is_no_error(tmp_path):
         ["mv", "--json", "gone", "moved"],
         ["rm", "--json", "gone"],
         ["cp", "gone", "one", "-"],
+        ["cat", "gone", "one"],  # what is more than a buffer holds is written before the end
+        ["ls", "gone", "many"],
+        ["find", "gone", "many"],
     ],
-    ids=["cp", "cp of many", "mv", "rm", "cp to output"],
+    ids=["cp", "cp of many", "mv", "rm", "cp to output", "cat", "ls", "find"],
 )
 def test_nor_a_success_where_something_failed(words, tmp_path):
     (tmp_path / "folder").mkdir()
     (tmp_path / "one").write_bytes(b"x" * 2**17)
+    (tmp_path / "many").mkdir()
+    for number in range(200):
+        (tmp_path / "many" / f"{number:0100}").touch()
     reading, writing = os.pipe()
     os.close(reading)
     try:

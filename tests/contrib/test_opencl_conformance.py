@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from modular_tf.check.isolation.processes import CheckProcesses
+from modular_tf.check.job import Limits
 from modular_tf.check.level import Level
-from modular_tf.check.limits import Limits
 from modular_tf.check.outcome import Pass, Verdict
+from modular_tf.check.run import CheckProcesses
 from modular_tf.check.settings import CheckSettings
 from tests.check.device_runs import report_on
 from tests.contrib.built_plugin import built_plugin

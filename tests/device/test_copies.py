@@ -10,7 +10,7 @@ from array import array
 
 import pytest
 
-from modular_tf.device.streams.device_context import DeviceContext
+from modular_tf.device.executor import DeviceContext
 from modular_tf.errors import ClosedError, InternalError, InvalidArgumentError, ModularTFError
 from modular_tf.native.ffi import lib
 
@@ -125,7 +125,7 @@ def test_between_plugins_bytes_go_through_the_host(device, host_device):
 
 @pytest.mark.parametrize("missing", [-1, 0, 1])
 def test_long_copies_between_plugins_go_in_pieces(device, host_device, missing, monkeypatch):
-    monkeypatch.setattr("modular_tf.device.streams.device_context._PIECE", 1000)
+    monkeypatch.setattr("modular_tf.device.executor._PIECE", 1000)
     size = 5000 - missing
     data = random.Random(size).randbytes(size)
     source, target = device.allocate(size), host_device.allocate(size)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from modular_tf.device.streams import device_context
+from modular_tf.device import executor as device_context
 from tests.device.recording import RecordingPlugin, build_recording_plugin
 
 SYNC = "synchronize_all_activity"

@@ -58,7 +58,7 @@ def test_what_the_plugin_has_is_held(lifetime, name):
 
 
 def test_full_batches_are_held_too(lifetime, monkeypatch):
-    monkeypatch.setattr("modular_tf.device.streams.in_flight._BATCH_BYTES", 1)
+    monkeypatch.setattr("modular_tf.device.streams.stream._BATCH_BYTES", 1)
     with lifetime.devices() as [device, _]:
         for point in points():
             stream, memory = device.create_stream(), device.allocate(SIZE)
@@ -115,7 +115,7 @@ def test_an_interrupted_wait_at_the_end_of_a_stream_does_not_lose_it(lifetime, m
         stream, memory = device.create_stream(), device.allocate(SIZE)
         stream.memset(memory, 1)
         with monkeypatch.context() as patched:
-            patched.setattr("modular_tf.device.streams.in_flight._is_done", interrupted)
+            patched.setattr("modular_tf.device.streams.stream._is_done", interrupted)
             stream.close()
         assert lifetime.alive("stream") == 0
 

@@ -6,7 +6,8 @@ import logging
 
 import pytest
 
-from modular_tf.device.memory.memory_limit import (
+from modular_tf.device.memory.memory_settings import (
+    MemorySettings,
     device_bytes_limit,
     environment_settings,
     garbage_collection,
@@ -14,7 +15,6 @@ from modular_tf.device.memory.memory_limit import (
     memory_growth,
     system_reserve,
 )
-from modular_tf.device.memory.memory_settings import MemorySettings
 from modular_tf.errors import InternalError, InvalidArgumentError
 
 MIB = 1 << 20

@@ -13,7 +13,7 @@ _COUNT = f"""
 import sys
 sys.path.append(sys.argv[2])
 from pathlib import Path
-from modular_tf.device.streams import host_callback
+from modular_tf.device.streams import stream as host_callback
 from tests.fixtures.memory_in_use import growth, join_threads
 
 host_callback._IDLE_NS = 1_000_000  # threads end when work does

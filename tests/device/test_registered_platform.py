@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from modular_tf.device.ranking import FactoryState
+from modular_tf.device.registry import FactoryState
 from modular_tf.errors import FailedPreconditionError, InternalError, NotFoundError
 from modular_tf.service.configuration import Config
 from modular_tf.service.service import PluginService

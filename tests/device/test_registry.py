@@ -4,8 +4,7 @@ import pytest
 
 from modular_tf.device.device import Device
 from modular_tf.device.factory import PythonDeviceFactory
-from modular_tf.device.ranking import FactoryState
-from modular_tf.device.registry import DeviceRegistry, PhysicalDevice
+from modular_tf.device.registry import DeviceRegistry, FactoryState, PhysicalDevice
 from modular_tf.errors import (
     AlreadyExistsError,
     InternalError,

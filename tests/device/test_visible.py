@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from modular_tf.device.visible import VisibleDevices, parse_enabled_types
+from modular_tf.device.names import VisibleDevices, parse_enabled_types
 from modular_tf.errors import InvalidArgumentError
 
 

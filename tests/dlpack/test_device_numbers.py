@@ -50,10 +50,6 @@ def test_a_name_is_no_evidence():
     assert dlpack_device("CUDA", 0)[0] == DeviceType.EXT_DEV
 
 
-def test_host_readable_memory_is_the_hosts():
-    assert dlpack_device("X", 3, is_host_readable=True, kind=DeviceType.CUDA) == (1, 0)
-
-
 @pytest.mark.parametrize("name", ["CUDA", "ROCM", "ONE_API", "TRN", "ASCEND"])
 def test_the_user_may_say_what_it_is(name):
     (kind,) = parse_dlpack_types({"X": name}).values()

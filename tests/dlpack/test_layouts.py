@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from modular_tf.abi.dlpack_devices import DeviceType
+from modular_tf.abi.dlpack_devices import DLPACK_VERSION, DeviceType
 from modular_tf.abi.dlpack_elements import TypeCode
-from modular_tf.abi.dlpack_layouts import DLPACK_STRUCTS, DLPACK_VERSION, StructLayout
 from modular_tf.headers import include_directory
 from tests.dlpack import foreign
+from tests.dlpack.struct_layouts import DLPACK_STRUCTS, StructLayout
 from tests.fixtures.compiler import compile_object
 
 OURS = '#include "modular_tf/dlpack.h"\n'

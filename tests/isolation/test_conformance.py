@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from modular_tf.check.catalogue import all_checks
-from modular_tf.check.isolation.job import Job
-from modular_tf.check.isolation.processes import CheckProcesses
+from modular_tf.check.job import Job, Limits
 from modular_tf.check.level import Level
-from modular_tf.check.limits import Limits
 from modular_tf.check.outcome import Pass, Verdict
+from modular_tf.check.run import CheckProcesses
 from modular_tf.check.target import Target
 from tests.fixtures.matrices import sampled
 

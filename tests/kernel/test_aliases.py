@@ -7,8 +7,7 @@ import pytest
 from modular_tf.abi.data_types import by_name
 from modular_tf.errors import InvalidArgumentError
 from modular_tf.kernel.aliases import Alias, _aliases, alias_attrs, aliases_of
-from modular_tf.kernel.attributes import TensorValue
-from modular_tf.kernel.node import build_node
+from modular_tf.kernel.node import TensorValue, build_node
 from modular_tf.kernel.op_definition import OpDefinition
 from modular_tf.kernel.standard_ops import standard_ops
 from modular_tf.rules.kernel import ATTRIBUTES_FIT

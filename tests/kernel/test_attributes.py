@@ -10,7 +10,7 @@ import pytest
 
 from modular_tf.abi.data_types import data_type
 from modular_tf.errors import InvalidArgumentError
-from modular_tf.kernel.attributes import TensorValue, attr_key, convert_value
+from modular_tf.kernel.node import TensorValue, attr_key, convert_value
 from modular_tf.kernel.op_definition import FunctionName, TensorText
 from modular_tf.rules.kernel import ATTRIBUTES_FIT
 from tests.kernel.samples import FLOAT, INT32, STRING, attr

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from modular_tf.kernel.impossible_kernels import impossible_kernels
+from modular_tf.kernel.registry import impossible_kernels
 from modular_tf.rules.kernel import (
     CONSTRAINED_ATTRIBUTE_EXISTS,
     CONSTRAINT_TYPE_ALLOWED,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import enum
 import struct
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from modular_tf.kernel.inputs import given_tensor
 from modular_tf.kernel.op import _given
 from modular_tf.native.ffi import lib
 from tests.contrib.built_plugin import built_plugin
-from tests.kernel.samples import CONCAT, DOUBLE, FLOAT, INT32, MATMUL, defaulted
+from tests.kernel.samples import CONCAT, DOUBLE, FLOAT, INT32, MATMUL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -132,14 +131,3 @@ def test_an_interrupted_call_keeps_its_inputs(
 
     (kept,) = running._for_good[before:]
     assert len(kept) == 1
-
-
-def test_a_renewed_definition_has_nodes_of_its_own(device: Device) -> None:
-    """An alias looks its own operation up at each call, and its plugin may be renewed."""
-    relu: Any = device.op("Relu")
-    renewed = replace(relu.definition, attrs=(*relu.definition.attrs, defaulted("more", "int", 1)))
-    given = _given(renewed, [np.ones(2, "float32")], {})
-
-    before = relu._node(relu.definition, given, {})
-    assert relu._node(relu.definition, given, {}) is before
-    assert relu._node(renewed, given, {}).attrs["more"] == 1

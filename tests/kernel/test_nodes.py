@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from modular_tf.abi.data_types import DATA_TYPES
 from modular_tf.errors import InvalidArgumentError
-from modular_tf.kernel.attributes import freeze
-from modular_tf.kernel.node import build_node
+from modular_tf.kernel.node import build_node, freeze
 from modular_tf.kernel.op_definition import ArgDefinition, OpDefinition
 from modular_tf.rules.kernel import (
     ATTRIBUTE_ALLOWED,

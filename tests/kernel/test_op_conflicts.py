@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from modular_tf.kernel.impossible_kernels import compare
 from modular_tf.kernel.op_grammar import read_op_definition
+from modular_tf.kernel.registry import compare
 from tests.kernel.spec_writer import record
 
 BASE = 'Op||T:{float,half};k:int>=1=2;p:string="x"|a:T;b:int32|c:T'

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modular_tf.abi.data_types import DATA_TYPES
-from modular_tf.kernel.impossible_kernels import compare
 from modular_tf.kernel.op_definition import (
     ArgDefinition,
     AttrDefinition,
@@ -18,6 +17,7 @@ from modular_tf.kernel.op_definition import (
     TensorText,
 )
 from modular_tf.kernel.op_grammar import read_op_definition, shortest_float
+from modular_tf.kernel.registry import compare
 from tests.kernel.spec_writer import record_of
 
 STRINGS = st.binary(max_size=8).map(lambda content: content.decode("utf-8", "surrogateescape"))

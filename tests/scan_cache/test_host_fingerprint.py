@@ -63,7 +63,7 @@ def test_the_parts_are_readable():
         "rules/loading.py",
         "rules/new.py",
         "errors.py",
-        "abi/device_layouts.py",
+        "abi/layouts.py",
         "loading/known_defects.toml",
     ],
 )

@@ -1,7 +1,7 @@
 """The names that a source file defines: functions, classes, constants, macros and fields.
 
-Entries of tables count too: the texts in a module's own statements, as the names of layouts, and
-the fields that a C initialiser fills.
+Entries of tables count too: the texts in a module's own statements, as the names of layouts and the
+ids of checks, and the fields that a C initialiser fills.
 """
 
 from __future__ import annotations
@@ -93,12 +93,18 @@ def _names_of(node: ast.AST) -> Iterator[str]:
 
 
 def _entries(module: ast.Module) -> Iterator[str]:
-    """Yield the texts in assignments of a module."""
+    """Yield the texts in assignments and calls of a module, and in decorators of its functions."""
     for statement in module.body:
-        if isinstance(statement, (ast.Assign, ast.AnnAssign)):
-            for node in ast.walk(statement):
-                if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                    yield node.value
+        tables: list[ast.AST] = []
+        if isinstance(statement, (ast.Assign, ast.AnnAssign)) or (
+            isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)
+        ):
+            tables = [statement]
+        elif isinstance(statement, ast.FunctionDef):
+            tables = [*statement.decorator_list]
+        for node in (node for table in tables for node in ast.walk(table)):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield node.value
 
 
 def _toml_names(value: object) -> Iterator[str]:

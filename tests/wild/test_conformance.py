@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from modular_tf.check.filesystem.workspace import write_prepared_files
+from modular_tf.check.options import Options
 from tests.fixtures.matrices import sampled
 from tests.fixtures.process_group import run_in_group
 from tests.wild.conftest import STORES
@@ -135,11 +136,12 @@ def _outcomes(found: Found, request, wild_plugins, folder):
         str(settings),
         "--write-json",
         str(report),
+        "--through-host",
     ]
     if store.folder is None:
         options += ["--profile", "object-store", "--root", store.uri("conformance")]
     else:
-        write_prepared_files(str(store.folder), {})
+        write_prepared_files(str(store.folder), Options())
         options += ["--profile", "read-only", "--prepared", "--root", store.base_uri]
     for check_id in found.finds:
         options += ["--only", check_id]

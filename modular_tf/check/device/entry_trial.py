@@ -6,10 +6,15 @@ import sys
 from typing import TYPE_CHECKING
 
 from modular_tf.abi.layouts import layout
-from modular_tf.check.device.raw_call import RawDeviceCaller
+from modular_tf.check.device.by_slots import (
+    ENTRY,
+    PLATFORM,
+    DeviceSlotCaller,
+    DeviceSlots,
+    as_pointer,
+)
 from modular_tf.check.expectation import Blocked
 from modular_tf.check.native.guarded_memory import GuardedMemory
-from modular_tf.check.native.raw_device import ENTRY, PLATFORM, RawDeviceSlots, as_pointer
 from modular_tf.loading.device_dialect import (
     HOSTED,
     UNWRITTEN_FNS_SIZE,
@@ -24,8 +29,8 @@ from modular_tf.native.strings import read_string
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from modular_tf.check.answers import Answer
     from modular_tf.check.calls import CallJournal
-    from modular_tf.check.device.subject import Answer
 
 _STRUCTS = {
     "params": "SE_PlatformRegistrationParams",
@@ -36,7 +41,6 @@ _STRUCTS = {
 }
 _CREATED = ("device_fns", "stream_executor")
 _REGISTERED = ("platform", "platform_fns")
-_DESTROYED = (*_CREATED, *_REGISTERED)
 _PATCH = 1
 
 
@@ -50,18 +54,13 @@ class EntryTrial:
     """
 
     def __init__(self, entry: int, journal: CallJournal) -> None:
-        """Call SE_InitPlugin, and keep what it left.
-
-        Args:
-            entry: Its address.
-            journal: Records each call.
-        """
+        """Call SE_InitPlugin at an address, and keep what it left."""
         self._structs = {part: _lent(part) for part in _STRUCTS if part != "params"}
         platform, platform_fns = (self._structs[part].address for part in _REGISTERED)
         params = _lent("params", patch_version=_PATCH, platform=platform, platform_fns=platform_fns)
         self._structs["params"] = params
-        self._slots = RawDeviceSlots({ENTRY: {"SE_InitPlugin": entry}})
-        self._caller = RawDeviceCaller(self._slots, journal)
+        self._slots = DeviceSlots({ENTRY: {"SE_InitPlugin": entry}})
+        self._caller = DeviceSlotCaller(self._slots, journal)
         self._made: list[str] = []
         self._kept: list[GuardedMemory] = []
         self.answer: Answer = self._caller.ask(
@@ -110,55 +109,41 @@ class EntryTrial:
                 yield f"{_STRUCTS[part]}: {where}"
 
     def create(self, part: str) -> None:
-        """Have `device_fns` or `stream_executor` filled, unless it is.
-
-        Raises:
-            Blocked: It cannot be.
-        """
+        """Have `device_fns` or `stream_executor` filled, unless it is; `Blocked` if it cannot."""
         if part in self._made:
             return
         self._learn_slots()
         params = GuardedMemory.words(24, 0, self._structs[part].address)
         self._kept.append(params)
-        platform = self._structs["platform"].pointer
-        call = f"create_{part}"
-        answer = self._caller.ask(
-            call, "platform, params", platform, params.pointer, table=PLATFORM
-        )
+        arguments = self._structs["platform"].pointer, params.pointer
+        answer = self._caller.ask(f"create_{part}", "platform, params", *arguments, table=PLATFORM)
         if not answer.ok:
-            raise Blocked(f"{call} failed: {answer.message}")
+            raise Blocked(f"create_{part} failed: {answer.message}")
         self._made.insert(0, part)
 
     def destroy(self) -> None:
         """Call the destroy functions of what was made, in TensorFlow's order; twice does nothing.
 
-        Raises:
-            Blocked: One is missing.
+        Raises `Blocked` where one is missing.
         """
         self._learn_slots()
         made, self._made = self._made, []
-        for part in _DESTROYED:
+        for part in (*_CREATED, *_REGISTERED):
             if part in made:
-                self._destroy(part)
-
-    def _destroy(self, part: str) -> None:
-        struct = self._structs[part].pointer
-        arguments = [self._structs["platform"].pointer, struct] if part in _CREATED else [struct]
-        table = PLATFORM if part in _CREATED else ENTRY
-        self._caller.ask_plainly(f"destroy_{part}", part, *arguments, table=table)
+                own = [self._structs["platform"].pointer] if part in _CREATED else []
+                table = PLATFORM if part in _CREATED else ENTRY
+                arguments = *own, self._structs[part].pointer
+                self._caller.ask_plainly(f"destroy_{part}", part, *arguments, table=table)
 
     def _learn_slots(self) -> None:
-        names = [f"{verb}_{part}" for part in _CREATED for verb in ("create", "destroy")]
-        functions = {name: self.value("platform_fns", name) for name in names}
-        ends = {
-            name: self.value("params", name)
-            for name in ("destroy_platform", "destroy_platform_fns")
-        }
-        for name, address in {**functions, **ends}.items():
-            if not is_executable(address):
-                raise Blocked(f"{name} is no function")
-        self._slots.add(PLATFORM, functions)
-        self._slots.add(ENTRY, ends)
+        platform = [f"{verb}_{part}" for part in _CREATED for verb in ("create", "destroy")]
+        entry = ["destroy_platform", "destroy_platform_fns"]
+        for table, part, names in ((PLATFORM, "platform_fns", platform), (ENTRY, "params", entry)):
+            slots = {name: self.value(part, name) for name in names}
+            for name, address in slots.items():
+                if not is_executable(address):
+                    raise Blocked(f"{name} is no function")
+            self._slots.add(table, slots)
 
 
 def _lent(part: str, **values: int) -> GuardedMemory:

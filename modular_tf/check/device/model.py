@@ -1,4 +1,4 @@
-"""What a device may hold, whatever its scheduler does: a model of memory, streams and events.
+"""What a device may hold, whatever its scheduler does, and steps that are held to that.
 
 One host thread enqueues operations, numbered as they come. Of each the model knows which others
 are over before it runs: what the host knew to be done when it enqueued it, what its stream held,
@@ -11,13 +11,21 @@ race with writes have a few.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from modular_tf.check.answers import code_found
+from modular_tf.check.device.workspace import HostBuffer
+from modular_tf.check.expectation import Blocked, Deviation, Unsupported
+from modular_tf.device.streams.event import EventStatus
+
+if TYPE_CHECKING:
+    from modular_tf.check.answers import Answer
+    from modular_tf.check.device.operations import Memory, Operations
 
 Possible: TypeAlias = "frozenset[int] | None"
 """The values that a byte can have; None for any."""
-
-_NOTHING: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +41,9 @@ class Place:
     memory: int
     offset: int
     size: int
+
+    def __str__(self) -> str:
+        return f"{self.size} bytes of {self.memory} at {self.offset}"
 
     @property
     def end(self) -> int:
@@ -64,11 +75,6 @@ class Operation:
 
 
 @dataclass(slots=True)
-class _Stream:
-    held: int = 0  # what is over when all that it holds is
-
-
-@dataclass(slots=True)
 class DeviceModel:
     """A device; see the module. [one thread]
 
@@ -77,34 +83,18 @@ class DeviceModel:
     """
 
     operations: list[Operation] = field(default_factory=list)
-    sizes: dict[int, int] = field(default_factory=dict)
     known: int = 0
     """The operations that the host knows to be over."""
-    _streams: dict[int, _Stream] = field(default_factory=dict)
+    _streams: dict[int, int] = field(default_factory=dict)  # what is over when all its work is
     _events: dict[int, int] = field(default_factory=dict)
     _numbers: int = 0
 
-    @property
-    def streams(self) -> list[int]:
-        """The numbers of the streams that there are."""
-        return list(self._streams)
-
-    @property
-    def events(self) -> list[int]:
-        """The numbers of the events that there are."""
-        return list(self._events)
-
     # -- things -----------------------------------------------------------------------------------
 
-    def allocate(self, size: int) -> int:
-        """Make a memory of so many bytes that can hold anything."""
-        number = self._new()
-        self.sizes[number] = size
-        return number
-
-    def deallocate(self, memory: int) -> None:
-        """Give a memory back, which `is_unused`."""
-        del self.sizes[memory]
+    def allocate(self) -> int:
+        """Make a memory that can hold anything."""
+        self._numbers += 1
+        return self._numbers
 
     def is_unused(self, memory: int) -> bool:
         """Whether the host knows all to be over that uses a memory."""
@@ -117,8 +107,8 @@ class DeviceModel:
 
     def create_stream(self) -> int:
         """Make a stream that holds nothing."""
-        number = self._new()
-        self._streams[number] = _Stream()
+        number = self.allocate()
+        self._streams[number] = 0
         return number
 
     def destroy_stream(self, stream: int) -> None:
@@ -127,17 +117,9 @@ class DeviceModel:
 
     def create_event(self) -> int:
         """Make an event that nothing has to pass."""
-        number = self._new()
+        number = self.allocate()
         self._events[number] = 0
         return number
-
-    def destroy_event(self, event: int) -> None:
-        """Destroy an event; who waits for it still does."""
-        del self._events[event]
-
-    def _new(self) -> int:
-        self._numbers += 1
-        return self._numbers
 
     # -- work -------------------------------------------------------------------------------------
 
@@ -153,10 +135,6 @@ class DeviceModel:
         """Copy to the host."""
         return self._add(stream, source=source)
 
-    def callback(self, stream: int) -> int:
-        """Enqueue a callback."""
-        return self._add(stream)
-
     def _add(
         self,
         stream: int | None,
@@ -166,28 +144,28 @@ class DeviceModel:
         data: bytes = b"",
     ) -> int:
         number = len(self.operations)
-        before = self.known | (0 if stream is None else self._streams[stream].held)
+        before = self.known | (0 if stream is None else self._streams[stream])
         self.operations.append(Operation(number, before, source, target, data))
         over = before | 1 << number
         if stream is None:
             self.known = over
         else:
-            self._streams[stream].held = over
+            self._streams[stream] = over
         return number
 
     # -- order ------------------------------------------------------------------------------------
 
     def depend(self, dependent: int, other: int) -> None:
         """Let a stream wait for what another holds now."""
-        self._streams[dependent].held |= self._streams[other].held
+        self._streams[dependent] |= self._streams[other]
 
     def record(self, stream: int, event: int) -> None:
         """Mark the end of what a stream holds now."""
-        self._events[event] = self._streams[stream].held
+        self._events[event] = self._streams[stream]
 
     def wait_for_event(self, stream: int, event: int) -> None:
         """Let a stream wait for an event as it was recorded last."""
-        self._streams[stream].held |= self._events[event]
+        self._streams[stream] |= self._events[event]
 
     def passed_event(self, event: int) -> None:
         """Note that the host has waited for an event, or seen it COMPLETE."""
@@ -195,12 +173,12 @@ class DeviceModel:
 
     def passed_stream(self, stream: int) -> None:
         """Note that the host has waited for a stream."""
-        self.known |= self._streams[stream].held
+        self.known |= self._streams[stream]
 
     def passed_all(self) -> None:
         """Note that the host has waited for all streams that there are."""
-        for stream in self._streams.values():
-            self.known |= stream.held
+        for held in self._streams.values():
+            self.known |= held
 
     def is_done(self, operation: int) -> bool:
         """Whether the host knows an operation to be over."""
@@ -210,41 +188,33 @@ class DeviceModel:
 
     def possible(self, read: int) -> list[Possible]:
         """Return what each byte can be that a read brought, which must be done."""
-        return self._source_of(self.operations[read], frozenset())
-
-    def mismatches(self, read: int, found: bytes) -> list[str]:
-        """Return which bytes of a read cannot be, in words."""
-        return [
-            f"byte {at} is {value:#04x}, expected {_shown(allowed)}"
-            for at, (value, allowed) in enumerate(zip(found, self.possible(read), strict=True))
-            if allowed is not None and value not in allowed
-        ]
-
-    def _source_of(self, reader: Operation, pending: frozenset[int]) -> list[Possible]:
+        reader = self.operations[read]
         source = reader.source
         if source is None:
             return []
         places = range(source.offset, source.end)
-        return [self._byte(source.memory, at, reader, pending) for at in places]
+        return [self._byte(source.memory, at, reader, frozenset()) for at in places]
+
+    def mismatches(self, read: int, found: bytes) -> list[str]:
+        """Return which bytes of a read cannot be, in words."""
+        return [
+            f"byte {at} is {value:#04x}, expected "
+            + " or ".join(f"{one:#04x}" for one in sorted(allowed))
+            for at, (value, allowed) in enumerate(zip(found, self.possible(read), strict=True))
+            if allowed is not None and value not in allowed
+        ]
 
     def _byte(self, memory: int, at: int, reader: Operation, pending: frozenset[int]) -> Possible:
         """Return what a reader can find in a byte.
 
-        Args:
-            memory: Where.
-            at: The offset.
-            reader: Who looks.
-            pending: Copies whose own source is being looked at: none of them can bring itself
-                anything new.
+        The source of each pending copy is already being followed: it adds nothing to itself.
         """
         writers = self._visible_writers(memory, at, reader)
-        found = _NOTHING
         if not any(reader.before >> writer.number & 1 for writer in writers):
             return None  # no write is known to have happened there
+        found: frozenset[int] = frozenset()
         for writer in writers:
-            if writer.number in pending:
-                continue
-            value = self._written(writer, at, pending)
+            value = frozenset() if writer.number in pending else self._written(writer, at, pending)
             if value is None:
                 return None
             found |= value
@@ -267,15 +237,214 @@ class DeviceModel:
 
     def _written(self, writer: Operation, at: int, pending: frozenset[int]) -> Possible:
         """Return what a writer can have left in a byte of its target."""
-        target = writer.target
-        if target is None:
-            return _NOTHING
-        index = at - target.offset
-        if writer.source is None:
-            return frozenset({writer.data[index]})
+        index = at - (0 if writer.target is None else writer.target.offset)
         source = writer.source
+        if source is None:
+            return frozenset({writer.data[index]})
         return self._byte(source.memory, source.offset + index, writer, pending | {writer.number})
 
 
-def _shown(allowed: frozenset[int]) -> str:
-    return " or ".join(f"{value:#04x}" for value in sorted(allowed))
+SIZE = 32
+"""In bytes, of each memory of a run."""
+MEMORIES, STREAMS, EVENTS = 3, 3, 3
+"""How many of them a run has."""
+HOST = -1
+"""Instead of a stream: the copy is done when it returns."""
+_MOST_FINDINGS = 5
+
+
+def length(at: int, wanted: int) -> int:
+    """Return a length from 1 on that does not reach beyond the memory."""
+    return min(wanted + 1, SIZE - at)
+
+
+class ModelRun:
+    """Steps on a device and on its model, which name memories, streams and events by small numbers.
+
+    A step whose operation the device does not offer raises `Unsupported` and changes nothing.
+    [one thread]
+    """
+
+    def __init__(self, device: Operations) -> None:
+        self._device = device
+        self._model = DeviceModel()
+        self._findings: list[str] = []
+        self._handles: dict[int, Any] = {}
+        self._reads: dict[int, HostBuffer] = {}
+        self._buffers: list[HostBuffer] = []
+        self._memories = [self._memory() for _ in range(MEMORIES)]
+        self._streams = [self._stream() for _ in range(STREAMS)]
+        self._events = [
+            self._made(self._model.create_event(), device.create_event()) for _ in range(EVENTS)
+        ]
+
+    def _made(self, number: int, answer: Answer) -> int:
+        self._worked(answer)
+        self._handles[number] = answer.value
+        return number
+
+    def _stream(self) -> int:
+        return self._made(self._model.create_stream(), self._device.create_stream())
+
+    def _memory(self) -> int:
+        answer = self._device.allocate(SIZE)
+        if answer.value is None:
+            raise Blocked(f"allocate({SIZE}) gave nothing")
+        memory = self._made(self._model.allocate(), answer)
+        self._write(HOST, Place(memory, 0, SIZE), bytes(SIZE))
+        return memory
+
+    # -- work -------------------------------------------------------------------------------------
+
+    def write(self, stream: int, memory: int, at: int, data: str) -> None:
+        """Copy bytes from the host, which are hexadecimal."""
+        content = bytes.fromhex(data)[: SIZE - at]
+        self._write(stream, Place(self._memories[memory], at, len(content)), content)
+
+    def _write(self, stream: int, place: Place, content: bytes) -> None:
+        self._copied("memcpy_htod", stream, self._part(place), self._buffer(content), place.size)
+        self._model.write(self._number(stream), place, content)
+
+    def fill(self, stream: int, memory: int, at: int, size: int, value: int) -> None:
+        """Fill with a byte."""
+        place = Place(self._memories[memory], at, length(at, size))
+        handle = self._handles[self._streams[stream]]
+        self._worked(self._device.memset(handle, self._part(place), value, place.size))
+        self._model.write(self._number(stream), place, bytes((value,)) * place.size)
+
+    def copy(self, stream: int, to: int, to_at: int, of: int, of_at: int, size: int) -> None:
+        """Copy on the device, unless it is the same memory: overlapping copies are undefined."""
+        if to == of:
+            return
+        n_bytes = min(length(to_at, size), length(of_at, size))
+        target = Place(self._memories[to], to_at, n_bytes)
+        source = Place(self._memories[of], of_at, n_bytes)
+        self._copied("memcpy_dtod", stream, self._part(target), self._part(source), n_bytes)
+        self._model.copy(self._number(stream), target, source)
+
+    def read(self, stream: int, memory: int, at: int, size: int) -> None:
+        """Copy to the host; it is judged as soon as it is known to be done."""
+        place = Place(self._memories[memory], at, length(at, size))
+        target = self._buffer(place.size)
+        self._copied("memcpy_dtoh", stream, target, self._part(place), place.size)
+        self._reads[self._model.read(self._number(stream), place)] = target
+        self._judge()
+
+    def _copied(self, way: str, stream: int, target: object, source: object, size: int) -> None:
+        if stream == HOST:
+            answer = getattr(self._device, f"sync_{way}")(target, source, size)
+        else:
+            handle = self._handles[self._streams[stream]]
+            answer = getattr(self._device, way)(handle, target, source, size)
+        self._worked(answer)
+
+    def _number(self, stream: int) -> int | None:
+        return None if stream == HOST else self._streams[stream]
+
+    def _part(self, place: Place) -> Memory:
+        memory: Memory = self._handles[place.memory]
+        return memory.part(place.offset, place.size)
+
+    def _buffer(self, content: bytes | int) -> HostBuffer:
+        self._buffers.append(HostBuffer(content))
+        return self._buffers[-1]
+
+    # -- order ------------------------------------------------------------------------------------
+
+    def depend(self, dependent: int, other: int) -> None:
+        """Let a stream wait for another one."""
+        if dependent != other:
+            one, two = self._streams[dependent], self._streams[other]
+            handles = self._handles[one], self._handles[two]
+            self._worked(self._device.create_stream_dependency(*handles))
+            self._model.depend(one, two)
+
+    def record(self, stream: int, event: int) -> None:
+        """Record an event."""
+        one, mark = self._streams[stream], self._events[event]
+        self._worked(self._device.record_event(self._handles[one], self._handles[mark]))
+        self._model.record(one, mark)
+
+    def wait_for_event(self, stream: int, event: int) -> None:
+        """Let a stream wait for an event."""
+        one, mark = self._streams[stream], self._events[event]
+        self._worked(self._device.wait_for_event(self._handles[one], self._handles[mark]))
+        self._model.wait_for_event(one, mark)
+
+    def poll(self, event: int) -> None:
+        """See whether an event is passed."""
+        mark = self._events[event]
+        if self._device.get_event_status(self._handles[mark]).value == EventStatus.COMPLETE:
+            self._model.passed_event(mark)
+            self._judge()
+
+    def block_for_event(self, event: int) -> None:
+        """Wait for an event."""
+        mark = self._events[event]
+        self._worked(self._device.block_host_for_event(self._handles[mark]))
+        self._model.passed_event(mark)
+        self._judge()
+
+    def block_for_stream(self, stream: int) -> None:
+        """Wait for a stream."""
+        one = self._streams[stream]
+        self._worked(self._device.block_host_until_done(self._handles[one]))
+        self._model.passed_stream(one)
+        self._judge()
+
+    def synchronize(self) -> None:
+        """Wait for all streams."""
+        self._worked(self._device.synchronize_all_activity())
+        self._model.passed_all()
+        self._judge()
+
+    def replace_stream(self, stream: int) -> None:
+        """Destroy a stream, whatever it holds, and take a new one."""
+        one = self._streams[stream]
+        self._model.destroy_stream(one)
+        self._device.destroy_stream(self._handles.pop(one))
+        self._streams[stream] = self._stream()
+
+    def replace_memory(self, memory: int) -> None:
+        """Wait for all streams, give a memory back that nothing uses then, and take a new one."""
+        self.synchronize()
+        if self._model.is_unused(self._memories[memory]):
+            self._device.deallocate(self._handles.pop(self._memories[memory]))
+            self._memories[memory] = self._memory()
+
+    # -- findings ---------------------------------------------------------------------------------
+
+    def _worked(self, answer: Answer) -> None:
+        if not answer.ok:
+            self._findings.append(f"{answer.call}: {code_found(answer)}")
+
+    def _judge(self) -> None:
+        """Judge the reads that are known to be done by now."""
+        for number in [number for number in self._reads if self._model.is_done(number)]:
+            found = self._reads.pop(number).content()
+            place = self._model.operations[number].source
+            for mismatch in self._model.mismatches(number, found):
+                self._findings.append(f"read of {place}: {mismatch}")
+
+    def finish(self) -> None:
+        """Read all memories, destroy all, and demand that the model rules nothing out."""
+        for memory in range(MEMORIES):
+            with suppress(Unsupported):
+                self.read(HOST, memory, 0, SIZE)
+        self.synchronize()
+        for stream in self._streams:
+            self._device.destroy_stream(self._handles[stream])
+        for event in self._events:
+            self._device.destroy_event(self._handles[event])
+        for memory in self._memories:
+            self._device.deallocate(self._handles[memory])
+        for buffer in self._buffers:
+            try:
+                buffer.check_guards()
+            except Deviation as deviation:
+                self._findings.append(deviation.message)
+        if self._findings:
+            raise Deviation(
+                "the device did what no allowed order of its work does",
+                found="; ".join(self._findings[:_MOST_FINDINGS]),
+            )

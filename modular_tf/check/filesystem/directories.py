@@ -31,7 +31,7 @@ _THREADS = 8
 
 
 @directories.check("FS-206", "create_dir")
-def makes_a_directory(fs: FilesystemWorkspace) -> None:
+def a_directory_is_made(fs: FilesystemWorkspace) -> None:
     """create_dir makes an empty directory.
 
     Otherwise: Nothing can be saved below a directory of its own.
@@ -65,7 +65,7 @@ def _filesystem_root(fs: FilesystemWorkspace) -> str:
 
 
 @directories.check("FS-211", "create_dir", severity=WARNING)
-def tells_of_the_root(fs: FilesystemWorkspace) -> None:
+def the_root_already_exists(fs: FilesystemWorkspace) -> None:
     """create_dir of the filesystem's root is ALREADY_EXISTS.
 
     Otherwise: Programs that make their way down from the root fail at the first step.
@@ -76,7 +76,7 @@ def tells_of_the_root(fs: FilesystemWorkspace) -> None:
 
 
 @directories.check("FS-212", "recursively_create_dir")
-def makes_parents(fs: FilesystemWorkspace) -> None:
+def parents_are_made(fs: FilesystemWorkspace) -> None:
     """recursively_create_dir makes a directory with all of its parents.
 
     Otherwise: Saving into a new folder fails.
@@ -93,7 +93,7 @@ def _expect_made(fs: FilesystemWorkspace, name: str, *directories: str) -> None:
 
 
 @directories.check("FS-213", "recursively_create_dir")
-def accepts_a_directory(fs: FilesystemWorkspace) -> None:
+def an_existing_directory_is_ok(fs: FilesystemWorkspace) -> None:
     """recursively_create_dir of a directory that is there is OK.
 
     Otherwise: A program that is started again fails where it saved before.
@@ -106,7 +106,7 @@ def accepts_a_directory(fs: FilesystemWorkspace) -> None:
 
 
 @directories.check("FS-214", "recursively_create_dir")
-def goes_on_below_a_directory(fs: FilesystemWorkspace) -> None:
+def existing_parents_are_kept(fs: FilesystemWorkspace) -> None:
     """recursively_create_dir makes what is missing below parents that exist.
 
     Otherwise: Only the first of several folders can be made.
@@ -143,7 +143,7 @@ def makes_nothing_below_a_file(fs: FilesystemWorkspace) -> None:
 
 
 @directories.check("FS-217", "recursively_create_dir")
-def misses_no_parents(fs: FilesystemWorkspace) -> None:
+def missing_parents_are_never_not_found(fs: FilesystemWorkspace) -> None:
     """recursively_create_dir never says NOT_FOUND for missing parents.
 
     Otherwise: Making them is what it is called for.
@@ -160,7 +160,7 @@ def misses_no_parents(fs: FilesystemWorkspace) -> None:
 
 
 @directories.check("FS-218", "recursively_create_dir")
-def reads_paths_as_paths(fs: FilesystemWorkspace) -> None:
+def slashes_and_dots_are_normalised(fs: FilesystemWorkspace) -> None:
     """recursively_create_dir reads slashes at the end, doubled slashes and .. as paths do.
 
     Otherwise: Directories with empty names, or named .., appear.
@@ -188,7 +188,7 @@ def _expect_children(fs: FilesystemWorkspace, name: str) -> None:
 
 
 @directories.check("FS-219", "recursively_create_dir", level=ROBUST)
-def makes_one_tree_from_many_threads(fs: FilesystemWorkspace) -> None:
+def threads_make_one_tree(fs: FilesystemWorkspace) -> None:
     """recursively_create_dir of one tree from several threads is OK.
 
     Otherwise: Of several workers that start at once all but one fail.
@@ -205,7 +205,7 @@ def makes_one_tree_from_many_threads(fs: FilesystemWorkspace) -> None:
 
 
 @directories.check("FS-358", "recursively_create_dir", level=ROBUST)
-def makes_nothing_of_the_root(fs: FilesystemWorkspace) -> None:
+def making_the_root_is_ok(fs: FilesystemWorkspace) -> None:
     """recursively_create_dir of the filesystem's root is OK.
 
     Otherwise: Programs that make their way down from the root fail at the first step.
@@ -219,7 +219,7 @@ deletion = Suite("filesystem", "deletion", source="filesystem.h, {slot}")
 
 
 @deletion.check("FS-220", "delete_file", traits="writes")
-def deletes_a_file(fs: FilesystemWorkspace) -> None:
+def a_file_is_deleted(fs: FilesystemWorkspace) -> None:
     """delete_file deletes the file; a second call is NOT_FOUND.
 
     Otherwise: Old checkpoints pile up, or are listed after they were deleted.
@@ -243,7 +243,7 @@ refusals(deletion, {
 
 
 @deletion.check("FS-224", "delete_dir", traits="writes directories")
-def deletes_an_empty_directory(fs: FilesystemWorkspace) -> None:
+def an_empty_directory_is_deleted(fs: FilesystemWorkspace) -> None:
     """delete_dir deletes an empty directory; a second call is NOT_FOUND.
 
     Otherwise: Empty directories cannot be got rid of.
@@ -278,7 +278,7 @@ _NAMES = ("plain", "with blank", ".hidden", "..twice", "naïve-日本", "a%20b",
 
 
 @deletion.check("FS-228", "delete_recursively", traits="writes")
-def deletes_a_tree(fs: FilesystemWorkspace) -> None:
+def a_tree_is_deleted(fs: FilesystemWorkspace) -> None:
     """delete_recursively deletes a tree with names of all kinds, and nothing beside it.
 
     Otherwise: Trees are left in pieces, or neighbours go with them.
@@ -304,7 +304,7 @@ def _expect_not_started(fs: FilesystemWorkspace, uri: str, what: str, code: Code
 
 
 @deletion.check("FS-229", "delete_recursively", traits="directories")
-def misses_a_missing_tree(fs: FilesystemWorkspace) -> None:
+def a_missing_tree_is_not_found(fs: FilesystemWorkspace) -> None:
     """delete_recursively of a missing name is NOT_FOUND, with 0 files and 1 directory left.
 
     Otherwise: Callers cannot tell that the walk did not start.
@@ -314,7 +314,7 @@ def misses_a_missing_tree(fs: FilesystemWorkspace) -> None:
 
 
 @deletion.check("FS-230", "delete_recursively", traits="writes")
-def deletes_a_file_as_a_tree(fs: FilesystemWorkspace) -> None:
+def a_file_is_deleted_as_a_tree(fs: FilesystemWorkspace) -> None:
     """delete_recursively of a file deletes it, with 0 and 0 left.
 
     Otherwise: rmtree of a path that happens to be a file fails.
@@ -325,7 +325,7 @@ def deletes_a_file_as_a_tree(fs: FilesystemWorkspace) -> None:
 
 
 @deletion.check("FS-231", "delete_recursively", traits="writes file-as-directory")
-def starts_nothing_below_a_file(fs: FilesystemWorkspace) -> None:
+def a_tree_below_a_file_is_refused(fs: FilesystemWorkspace) -> None:
     """delete_recursively below a file is FAILED_PRECONDITION, with 0 files and 1 directory left.
 
     Otherwise: Callers tell cases apart by the code: they take the wrong branch, or give up.
@@ -341,7 +341,7 @@ def starts_nothing_below_a_file(fs: FilesystemWorkspace) -> None:
     traits="writes directories permissions",
     severity=WARNING,
 )
-def goes_on_beside_what_stays(fs: FilesystemWorkspace) -> None:
+def deletion_continues_beside_what_stays(fs: FilesystemWorkspace) -> None:
     """delete_recursively skips what cannot be deleted, counts it and returns its code.
 
     Otherwise: One file keeps a whole tree from being deleted, and no message names it.
@@ -363,7 +363,7 @@ def goes_on_beside_what_stays(fs: FilesystemWorkspace) -> None:
 
 
 @deletion.check("FS-233", "delete_recursively", ways=RAW, traits="writes directories")
-def always_counts(fs: FilesystemWorkspace) -> None:
+def both_counters_are_set(fs: FilesystemWorkspace) -> None:
     """delete_recursively always writes both counters, and both are 0 with OK.
 
     Otherwise: TensorFlow shows stack garbage as the number of files left.
@@ -393,7 +393,7 @@ def always_counts(fs: FilesystemWorkspace) -> None:
     traits="writes directories local-disk",
     severity=WARNING,
 )
-def follows_no_link(fs: FilesystemWorkspace) -> None:
+def links_are_not_followed(fs: FilesystemWorkspace) -> None:
     """delete_recursively deletes a link, and nothing behind it.
 
     Otherwise: Data outside of the tree is lost.

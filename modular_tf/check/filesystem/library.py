@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from modular_tf.check.filesystem.library_session import FilesystemLibrary
-    from modular_tf.check.offered import Offered
     from modular_tf.discovery.probe import ElfFacts
+    from modular_tf.first_contact.finding import Finding
 
 library = Suite("library", "library", level=LOADS, ways=LIBRARY)
 
@@ -33,7 +33,7 @@ _SLOW_S = 3
 
 
 @library.check("LD-001")
-def is_there(plugin: FilesystemLibrary) -> None:
+def the_path_exists(plugin: FilesystemLibrary) -> None:
     """Look for it; a link that leads nowhere is there."""
     path = plugin.target.path
     expect(os.path.lexists(path), f"{path} does not exist")
@@ -101,7 +101,7 @@ def no_copy_of_the_interface(plugin: FilesystemLibrary) -> None:
 
 
 @library.check("FS-131", kind="filesystem", severity=NOTE)
-def quiet_constructors(plugin: FilesystemLibrary) -> None:
+def mapping_is_quiet_and_fast(plugin: FilesystemLibrary) -> None:
     """Mapping the library prints nothing, starts no thread and takes less than 3 seconds.
 
     Otherwise: The application that merely looks for plugins pays for it.
@@ -169,7 +169,7 @@ def _is_kept_by_loading(rule_id: str, plugin: FilesystemLibrary) -> None:
         raise Blocked(f"loading it was not finished: see {hiding[0]}: {broken[hiding[0]]}")
 
 
-def _broken(found: Offered) -> Iterator[tuple[str, str]]:
+def _broken(found: Finding) -> Iterator[tuple[str, str]]:
     """Yield the rules that were broken, with what was found; the gravest last."""
     for note in found.notes:
         if note.rule_id and note.rule_id in _RULES:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modular_tf.abi.layouts import PLUGIN_INFO, PLUGIN_OPS
 from modular_tf.check.expectation import Blocked
+from modular_tf.check.load_trial import first_contact_of, try_loading
 from modular_tf.check.native.guarded_memory import GuardedMemory
-from modular_tf.check.offered import offered_by
 from modular_tf.check.session import LibrarySession, blocked_by, mapped_library
 from modular_tf.concurrency.computed_once import computed_once
 from modular_tf.discovery.candidate import Candidate, LoadFacts, Source
@@ -31,10 +31,10 @@ from modular_tf.native.strings import encode, read_string
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from modular_tf.check.filesystem.load_trial import LoadTrial
     from modular_tf.check.filesystem.workspace import FilesystemWorkspace
-    from modular_tf.check.offered import Offered
+    from modular_tf.check.load_trial import LoadTrial
     from modular_tf.discovery.probe import Probe
+    from modular_tf.first_contact.finding import Finding
     from modular_tf.loading.filesystem_tables import FilesystemOffer
     from modular_tf.native.library import Library
     from modular_tf.rules import Violation
@@ -203,7 +203,7 @@ class FilesystemLibrary(LibrarySession):
     """A library that is mapped, and whose `TF_InitPlugin` is called, when a check needs it.
 
     What a check cannot survive is tried in a child before: a check that is about something else
-    is blocked by it. An option of the target, `load_seconds`, is how long loading may take.
+    is `Blocked` by it. An option of the target, `load_seconds`, is how long loading may take.
     """
 
     @computed_once
@@ -222,33 +222,23 @@ class FilesystemLibrary(LibrarySession):
     @computed_once
     def trial(self) -> LoadTrial:
         """How far loading came in a child; to be asked before it is mapped here."""
-        from modular_tf.check.filesystem.load_trial import try_loading  # noqa: PLC0415  (it calls this module)
-
         return try_loading(self.target, self._load_seconds(_TRIAL_S))
 
     def _load_seconds(self, default: float) -> float:
-        return float(self.target.options.get("load_seconds", default))
+        return self.target.options.load_seconds or default
 
-    def first_contact(self) -> Offered:
-        """Return what loading it as a host does came to, in a child that is watched.
-
-        Raises:
-            Blocked: The file says that it will not load.
-        """
+    def first_contact(self) -> Finding:
+        """Return what loading it as a host does came to, in a child that is watched."""
         self.require_loadable()
         return self._first_contact
 
     @computed_once
-    def _first_contact(self) -> Offered:
+    def _first_contact(self) -> Finding:
         limits = Limits(seconds=self._load_seconds(Limits().seconds))
-        return offered_by(self.probe, LoadFacts.of(self.probe), limits)
+        return first_contact_of(self.probe, LoadFacts.of(self.probe), limits)
 
     def require_loadable(self) -> None:
-        """Go on where nothing in the file speaks against mapping it.
-
-        Raises:
-            Blocked: Something does.
-        """
+        """Go on where nothing in the file speaks against mapping it."""
         if not os.path.lexists(self.target.path):
             raise Blocked("there is no such file: see LD-001")
         broken = [problem.rule_id for problem in self.probe.problems if problem.is_error]
@@ -256,11 +246,7 @@ class FilesystemLibrary(LibrarySession):
             raise Blocked(f"the library will not load here: see {', '.join(broken)}")
 
     def library(self) -> Library:
-        """Return the mapped library.
-
-        Raises:
-            Blocked: It cannot be mapped, or ends the process that maps it.
-        """
+        """Return the mapped library."""
         self.require_loadable()
         if not self.is_mapped and not self.trial.mapped:
             raise Blocked("the library cannot be mapped: see LD-050")
@@ -274,7 +260,6 @@ class FilesystemLibrary(LibrarySession):
         """Return what the first call of `TF_InitPlugin` left; that may end the process.
 
         Raises:
-            Blocked: The library cannot be mapped.
             PluginError: It threw, or is no function.
         """
         self.library()
@@ -290,42 +275,26 @@ class FilesystemLibrary(LibrarySession):
         return registration
 
     def registration(self) -> RegistrationMemory:
-        """Return what the first call of `TF_InitPlugin` left; its blocks may be freed already.
-
-        Raises:
-            Blocked: It did not return.
-        """
+        """Return what the first call of `TF_InitPlugin` left; its blocks may be freed already."""
         self.library()
         if self._registration is None and not self.trial.returned:
             raise Blocked("TF_InitPlugin does not return: see FS-130, LD-051 and LD-052")
         return self.call_init_plugin()
 
     def second_registration(self) -> RegistrationMemory:
-        """Call `TF_InitPlugin` again, which may end the process.
-
-        Raises:
-            Blocked: What the first call left ends it.
-        """
+        """Call `TF_InitPlugin` again, which may end the process."""
         self.offer()
         return self._register()
 
     def fresh_registration(self) -> RegistrationMemory:
-        """Return what another call of `TF_InitPlugin` leaves, for the check to do with as it likes.
-
-        Raises:
-            Blocked: It did not return, at the first or at the second call.
-        """
+        """Return what another call of `TF_InitPlugin` leaves; it is the check's."""
         self.registration()
         if self.trial.taken and not self.trial.repeated:
             raise Blocked("TF_InitPlugin does not return when it is called again: see FS-106")
         return self._register()
 
     def entries(self) -> tuple[Entry, ...]:
-        """Return copies of the entries of the first call.
-
-        Raises:
-            Blocked: There is none.
-        """
+        """Return copies of the entries of the first call."""
         entries = self.registration().entries
         if not entries:
             raise Blocked("TF_InitPlugin leaves no scheme: see FS-003, FS-004 and FS-005")
@@ -334,11 +303,7 @@ class FilesystemLibrary(LibrarySession):
     # -- what the host makes of it ----------------------------------------------------------------
 
     def offer(self) -> FilesystemOffer:
-        """Return what the host makes of what the first call left, which it frees.
-
-        Raises:
-            Blocked: That ends the process.
-        """
+        """Return what the host makes of what the first call left, which it frees."""
         self.registration()
         if not self.trial.taken:
             raise Blocked("the host cannot take what TF_InitPlugin leaves: see FS-129")
@@ -351,22 +316,14 @@ class FilesystemLibrary(LibrarySession):
         return registration.take()
 
     def tables(self) -> list[FilesystemTables]:
-        """Return the tables of the schemes that the host accepts.
-
-        Raises:
-            Blocked: It accepts none.
-        """
+        """Return the tables of the schemes that the host accepts."""
         accepted = [found for found in self.offer().entries if isinstance(found, FilesystemTables)]
         if not accepted:
             raise Blocked("the host accepts no scheme of the plugin")
         return accepted
 
     def violations(self) -> list[tuple[str, Violation]]:
-        """Return what the host finds wrong, with the scheme that it concerns, or "".
-
-        Raises:
-            Blocked: It cannot be asked.
-        """
+        """Return what the host finds wrong, with the scheme that it concerns, or ""."""
         offer = self.offer()
         found = [("", violation) for violation in offer.violations]
         for entry in offer.entries:

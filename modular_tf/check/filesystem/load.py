@@ -11,32 +11,28 @@ from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.check import HARD, RAW, ROBUST, WARNING, Suite
+from modular_tf.check.endings import KEPT, expect_clean_end, expect_use_after_fork
 from modular_tf.check.expectation import Unsupported, expect, expect_equal
-from modular_tf.check.filesystem.access import MOVES
-from modular_tf.check.filesystem.forked_process import expect_use_after_fork
-from modular_tf.check.filesystem.model import ON_ONE_PATH, ModelWalk
-from modular_tf.check.filesystem.process_end import expect_clean_end
+from modular_tf.check.filesystem.sequence_steps import STEPS, perform
 from modular_tf.check.filesystem.workspace import CONTENT, FilesystemWorkspace
-from modular_tf.check.sequences.stage import GROUP
+from modular_tf.check.sequences import GROUP, random_program
 from modular_tf.check.under_load import expect_of_threads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from modular_tf.check.sequences.stage import SequenceGround
+    from modular_tf.check.sequences import SequenceSession
 
 load = Suite("filesystem", "load", traits="writes", seconds=60)
 
 _THREADS = 8
 _STEPS = 200
-_NAMES = ("a", "b", "d", "d/a", "d/b", "é")
-_LARGEST = 4096
 
 
 @load.check(
     "FS-321", level=HARD, traits="directories file-as-directory parents writes", seconds=300
 )
-def threads_keep_apart(fs: FilesystemWorkspace) -> None:
+def threads_do_not_see_one_another(fs: FilesystemWorkspace) -> None:
     """Threads that work in directories of their own do not see one another.
 
     Otherwise: Programs that load data in parallel lose or mix it.
@@ -57,28 +53,12 @@ def _work_alone(fs: FilesystemWorkspace, seed: int) -> None:
 
 def _work(fs: FilesystemWorkspace, root: str, seed: int) -> None:
     chance = random.Random(seed)  # noqa: S311  (to be repeated)
-    walk = ModelWalk(fs.below(root))
-    for _ in range(min(_STEPS, int(fs.target.options.get("many", _STEPS)))):
-        with suppress(Unsupported):
-            _one_step(walk, chance)
-
-
-def _one_step(walk: ModelWalk, chance: random.Random) -> None:
-    path = chance.choice(_NAMES)
-    match chance.randrange(5):
-        case 0:
-            pieces = [chance.randbytes(chance.randrange(_LARGEST)) for _ in range(3)]
-            walk.write(path, pieces, append=chance.random() < 1 / 3)
-        case 1:
-            walk.read(path, chance.randrange(_LARGEST), chance.randrange(_LARGEST))
-        case 2:
-            walk.do(chance.choice(MOVES), path, chance.choice(_NAMES))
-        case _:
-            walk.do(chance.choice(ON_ONE_PATH), path)
+    steps = min(_STEPS, fs.target.options.many or _STEPS)
+    perform(fs.below(root), random_program(STEPS, chance, steps))
 
 
 @load.check("FS-322", level=HARD)
-def survives_without_descriptors(fs: FilesystemWorkspace) -> None:
+def no_descriptors_are_survived(fs: FilesystemWorkspace) -> None:
     """Where no descriptor is left, operations fail with a code of their own, and recover.
 
     Otherwise: A busy program crashes, or takes files for missing that are there.
@@ -126,7 +106,7 @@ def _no_descriptors() -> Iterator[None]:
 
 
 @load.check("FS-323", level=ROBUST, ways=RAW, traits="", severity=WARNING)
-def ends_without_cleanup(fs: FilesystemWorkspace) -> None:
+def a_process_ends_without_cleanup(fs: FilesystemWorkspace) -> None:
     """A process that never calls cleanup still ends cleanly.
 
     Otherwise: TensorFlow never calls it: every program that uses the plugin ends with a crash.
@@ -136,11 +116,11 @@ def ends_without_cleanup(fs: FilesystemWorkspace) -> None:
 
     TensorFlow never calls it.
     """
-    expect_clean_end(fs)
+    expect_clean_end(fs.target, KEPT, fs.path("X"))
 
 
 @load.check("FS-330", "new_random_access_file", "read", level=ROBUST, severity=WARNING)
-def serves_a_forked_child(fs: FilesystemWorkspace) -> None:
+def a_forked_child_is_served(fs: FilesystemWorkspace) -> None:
     """A child that is forked from a process can use the filesystem as its parent did, and ends.
 
     Otherwise: Data loaders that fork their workers hang without a word.
@@ -160,7 +140,7 @@ sequences = Suite(
 
 
 @sequences.check("FS-320")
-def keeps_to_the_model(ground: SequenceGround) -> None:
+def sequences_keep_to_the_model(ground: SequenceSession) -> None:
     """Whatever operations came before, the next one does what a tree of files would do.
 
     Otherwise: Programs run sequences that no test covers, and lose data or crash in them.

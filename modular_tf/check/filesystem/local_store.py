@@ -8,8 +8,7 @@ from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from modular_tf.check.expectation import Unsupported
-from modular_tf.check.filesystem.slots import default_name
-from modular_tf.check.filesystem.workspace import PREPARED
+from modular_tf.check.filesystem.by_slots import default_name
 from modular_tf.check.native.write_override import without_write_override
 from modular_tf.filesystem.configuration import Option
 
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 
 _NO_WRITING = 0o555
 _FULL_DEVICE = "/dev/full"
-_CAPACITY = "capacity_bytes"
 
 
 def local_path(fs: FilesystemWorkspace, uri: str) -> str | None:
@@ -29,7 +27,7 @@ def local_path(fs: FilesystemWorkspace, uri: str) -> str | None:
     None where the plugin's name for it is no path of the local disk, or the files are not the
     check's own.
     """
-    if fs.target.options.get(PREPARED):
+    if fs.target.options.prepared:
         return None
     translates = fs.offers("translate_name")
     name = fs.translate_name(uri).value if translates else default_name(uri)
@@ -108,7 +106,7 @@ def file_without_room(fs: FilesystemWorkspace, name: str) -> Iterator[str]:
 
 @contextmanager
 def _one_byte_at_most(fs: FilesystemWorkspace) -> Iterator[None]:
-    name = str(fs.target.options.get("capacity_option", _CAPACITY))
+    name = fs.target.options.capacity_option
     answer = fs.get_filesystem_configuration_option(name)
     if not answer.ok or answer.value is None:
         raise Unsupported(f"nothing limits this store: it has no option {name!r}")

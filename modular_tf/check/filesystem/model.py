@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Union
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.expectation import expect_equal
-from modular_tf.check.filesystem.access import OPENED, OPERATIONS, Stat
+from modular_tf.check.filesystem.operations import OPENED, OPERATIONS, Stat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -62,6 +62,11 @@ class ModelStat:
 
     length: int | None
     is_directory: bool
+
+
+def _unless(codes: Codes, effect: Callable[[], None], value: Any = None) -> Expected:
+    """Return that an operation is refused by one of some codes, or where there are none works."""
+    return Expected(codes) if codes else Expected(OK, value, effect)
 
 
 class FilesystemModel:
@@ -152,8 +157,7 @@ class FilesystemModel:
 
     def new_writable_file(self, path: str) -> Expected:
         """FS-170 to FS-175: what was there is emptied."""
-        codes = self._no_place_for_file(path)
-        return Expected(codes) if codes else Expected(OK, None, lambda: self._put(path, b""))
+        return _unless(self._no_place_for_file(path), lambda: self._put(path, b""))
 
     def new_appendable_file(self, path: str) -> Expected:
         """FS-192 to FS-198: what was there is kept."""
@@ -181,8 +185,7 @@ class FilesystemModel:
         """FS-206 to FS-211."""
         if not isinstance(self.find(path), Code):
             return Expected(_EXISTS)
-        codes = self._no_parent(path)
-        return Expected(codes) if codes else Expected(OK, None, lambda: self._put(path, {}))
+        return _unless(self._no_parent(path), lambda: self._put(path, {}))
 
     def recursively_create_dir(self, path: str) -> Expected:
         """FS-212 to FS-217."""
@@ -199,8 +202,7 @@ class FilesystemModel:
 
     def delete_file(self, path: str) -> Expected:
         """FS-220 to FS-223."""
-        codes = self._no_file(path)
-        return Expected(codes) if codes else Expected(OK, None, lambda: self._remove(path))
+        return _unless(self._no_file(path), lambda: self._remove(path))
 
     def delete_dir(self, path: str) -> Expected:
         """FS-224 to FS-227."""
@@ -213,35 +215,30 @@ class FilesystemModel:
 
     def delete_recursively(self, path: str) -> Expected:
         """FS-228 to FS-233; the value is how many files and directories are left."""
-        codes = self._not_there(path)
-        return Expected(codes) if codes else Expected(OK, (0, 0), lambda: self._remove(path))
+        return _unless(self._not_there(path), lambda: self._remove(path), (0, 0))
 
     # -- rename and copy: FS-235 to FS-255 --------------------------------------------------------
 
     def rename_file(self, source: str, target: str) -> Expected:
         """FS-235 to FS-242; onto a directory, a default may move into it."""
-        codes = self._no_file(source) | self._no_place_for_file(target)
-        if source == target and not codes:
-            return Expected(ANY)
-        if codes == _REFUSED and not self._no_file(source):
-            return self._into_directory(source, target, moves=True)
-        return Expected(codes) if codes else Expected(OK, None, lambda: self._move(source, target))
+        return self._transferred(source, target, self._move)
 
     def copy_file(self, source: str, target: str) -> Expected:
         """FS-244 to FS-252; a directory is refused as the target, or copied into."""
+        return self._transferred(source, target, self._copy)
+
+    def _transferred(
+        self, source: str, target: str, transfer: Callable[[str, str], None]
+    ) -> Expected:
         codes = self._no_file(source) | self._no_place_for_file(target)
         if source == target and not codes:
             return Expected(ANY)
-        if codes == _REFUSED and not self._no_file(source):
-            return self._into_directory(source, target, moves=False)
-        return Expected(codes) if codes else Expected(OK, None, lambda: self._copy(source, target))
-
-    def _into_directory(self, source: str, target: str, *, moves: bool) -> Expected:
+        if codes != _REFUSED or self._no_file(source):
+            return _unless(codes, lambda: transfer(source, target))
         inside = f"{target}/{source.rpartition('/')[2]}".lstrip("/")
         if not isinstance(self.find(target), dict) or isinstance(self.find(inside), dict):
             return Expected(_REFUSED)
-        act = self._move if moves else self._copy
-        return Expected(OK | _REFUSED, None, lambda: act(source, inside))
+        return Expected(OK | _REFUSED, None, lambda: transfer(source, inside))
 
     def _move(self, source: str, target: str) -> None:
         content = self._content(source)

@@ -38,7 +38,7 @@ def _expect_kept(fs: FilesystemWorkspace, uri: str) -> None:
 
 
 @renaming.check("FS-235", "rename_file")
-def moves_a_file(fs: FilesystemWorkspace) -> None:
+def a_file_is_moved(fs: FilesystemWorkspace) -> None:
     """rename_file moves a file: the new name has its content, the old name does not exist.
 
     Otherwise: Programs that write beside and rename at the end lose their file, or keep two.
@@ -48,7 +48,7 @@ def moves_a_file(fs: FilesystemWorkspace) -> None:
 
 
 @renaming.check("FS-236", "rename_file")
-def replaces_a_file(fs: FilesystemWorkspace) -> None:
+def renaming_replaces_a_file(fs: FilesystemWorkspace) -> None:
     """rename_file replaces a file that has the new name already.
 
     Otherwise: A checkpoint that is written anew over an old one fails, or stays the old one.
@@ -73,7 +73,7 @@ refusals(renaming, {
 
 
 @renaming.check("FS-239", "rename_file", traits="writes rename directories")
-def refuses_directories(fs: FilesystemWorkspace) -> None:
+def directories_are_not_renamed(fs: FilesystemWorkspace) -> None:
     """rename_file of a directory, or onto one, is FAILED_PRECONDITION, and both stay.
 
     Otherwise: A tree is moved or replaced where the caller spoke of one file.
@@ -115,7 +115,7 @@ def renaming_to_itself_keeps_the_file(fs: FilesystemWorkspace) -> None:
 
 
 @renaming.check("FS-242", "rename_file")
-def moves_between_directories(fs: FilesystemWorkspace) -> None:
+def a_file_moves_between_directories(fs: FilesystemWorkspace) -> None:
     """rename_file moves a file from one directory to another.
 
     Otherwise: Files that are written in a temporary directory cannot be put in their place.
@@ -127,7 +127,7 @@ def moves_between_directories(fs: FilesystemWorkspace) -> None:
 
 
 @renaming.check("FS-335", "rename_file")
-def leaves_longer_names_alone(fs: FilesystemWorkspace) -> None:
+def longer_names_are_left_alone(fs: FilesystemWorkspace) -> None:
     """Renaming a file moves no other file, however its name begins.
 
     Otherwise: Files that were not named disappear, or get another name.
@@ -140,7 +140,7 @@ def leaves_longer_names_alone(fs: FilesystemWorkspace) -> None:
 
 
 @renaming.check("FS-243", level=ROBUST, ways=HOST, severity=NOTE)
-def tells_of_half_a_rename(fs: FilesystemWorkspace) -> None:
+def a_rename_by_copy_reports_its_failure(fs: FilesystemWorkspace) -> None:
     """A rename without a slot of its own says when it failed half-way.
 
     Otherwise: The host copies, then deletes: a failure between leaves both, and others see both.
@@ -171,7 +171,7 @@ def _expect_copied(fs: FilesystemWorkspace, source: str, target: str, content: b
 
 
 @copying.check("FS-244", "copy_file")
-def copies_a_file(fs: FilesystemWorkspace) -> None:
+def a_file_is_copied(fs: FilesystemWorkspace) -> None:
     """copy_file leaves two files with the same content.
 
     Otherwise: The copy is short, empty or something else, and the caller was told OK.
@@ -181,7 +181,7 @@ def copies_a_file(fs: FilesystemWorkspace) -> None:
 
 
 @copying.check("FS-245", "copy_file")
-def replaces_a_longer_file(fs: FilesystemWorkspace) -> None:
+def copying_replaces_a_longer_file(fs: FilesystemWorkspace) -> None:
     """copy_file replaces a longer target wholly: nothing of it stays behind the copy.
 
     Otherwise: The copy ends in bytes of another file.
@@ -208,7 +208,7 @@ refusals(copying, {
 
 
 @copying.check("FS-248", "copy_file", traits="writes directories")
-def keeps_a_directory_that_is_the_target(fs: FilesystemWorkspace) -> None:
+def a_target_directory_stays(fs: FilesystemWorkspace) -> None:
     """copy_file onto a directory is FAILED_PRECONDITION, or copies into it.
 
     Otherwise: The directory is replaced, or the copy is somewhere unknown.
@@ -228,7 +228,7 @@ def keeps_a_directory_that_is_the_target(fs: FilesystemWorkspace) -> None:
 
 
 @copying.check("FS-251", "copy_file", traits="writes empty-files")
-def copies_an_empty_file(fs: FilesystemWorkspace) -> None:
+def an_empty_file_is_copied(fs: FilesystemWorkspace) -> None:
     """copy_file of an empty file makes an empty file.
 
     Otherwise: Empty markers such as _SUCCESS are lost.
@@ -255,13 +255,13 @@ def copying_onto_itself_keeps_the_file(fs: FilesystemWorkspace) -> None:
 
 
 @copying.check("FS-253", "copy_file")
-def copies_a_long_file(fs: FilesystemWorkspace) -> None:
+def a_long_file_is_copied(fs: FilesystemWorkspace) -> None:
     """copy_file copies each byte of a file of several MiB.
 
     Otherwise: Data is lost at the borders of buffers.
     Remedy: Go on after a short read or write, at the offset that was reached.
     """
-    length = int(fs.target.options.get("large_bytes", _LONG))
+    length = fs.target.options.large_bytes or _LONG
     content = fs.random.randbytes(length)
     source, target = fs.make_file("long", content), fs.path("copied_long")
     fs.copy_file(source, target).must_be_ok()
@@ -272,7 +272,7 @@ def copies_a_long_file(fs: FilesystemWorkspace) -> None:
 
 
 @copying.check("FS-254", "copy_file", level=ROBUST, seconds=600)
-def copies_beyond_two_gigabytes(fs: FilesystemWorkspace) -> None:
+def more_than_two_gigabytes_are_copied(fs: FilesystemWorkspace) -> None:
     """copy_file copies files of more than 2 GiB.
 
     Otherwise: A count kept in 32 bits overflows: the copy ends early or never.
@@ -281,7 +281,7 @@ def copies_beyond_two_gigabytes(fs: FilesystemWorkspace) -> None:
 
     Only where the option `large_files` asks for it: true, or a length in bytes.
     """
-    wished = fs.target.options.get("large_files")
+    wished = fs.target.options.large_files
     if not wished:
         raise Unsupported("files of more than 2 GiB are tried with the option large_files only")
     length = _BEYOND_INT if wished is True else int(wished)
@@ -307,7 +307,7 @@ def _make_sparse(fs: FilesystemWorkspace, length: int) -> str:
 
 
 @copying.check("FS-255", "copy_file", level=ROBUST, severity=WARNING)
-def keeps_the_target_of_a_failure(fs: FilesystemWorkspace) -> None:
+def a_failed_copy_keeps_its_target(fs: FilesystemWorkspace) -> None:
     """A copy_file that fails leaves the target as it was.
 
     Otherwise: A failed copy costs the caller the old file as well.

@@ -17,7 +17,7 @@ from modular_tf.check.expectation import (
     expect_in,
     note,
 )
-from modular_tf.check.filesystem.access import Stat
+from modular_tf.check.filesystem.operations import Stat
 from modular_tf.check.filesystem.refusals import MISSING, REFUSED, TENSORFLOW, refusals
 from modular_tf.check.filesystem.workspace import CONTENT
 from modular_tf.check.outcome import Pass
@@ -35,7 +35,7 @@ _PATHS = 1000  # of one call
 
 
 @existence.check("FS-256", "path_exists")
-def finds_a_file(fs: FilesystemWorkspace) -> None:
+def a_file_exists(fs: FilesystemWorkspace) -> None:
     """path_exists is OK for a file.
 
     Otherwise: gfile.exists says no, and programs overwrite or recreate what is there.
@@ -45,7 +45,7 @@ def finds_a_file(fs: FilesystemWorkspace) -> None:
 
 
 @existence.check("FS-353", "path_exists", traits="writes directories")
-def finds_a_directory(fs: FilesystemWorkspace) -> None:
+def a_directory_exists(fs: FilesystemWorkspace) -> None:
     """path_exists is OK for an empty directory.
 
     Otherwise: Programs create it again, or say that it is not there.
@@ -65,7 +65,7 @@ refusals(existence, {
 
 
 @existence.check("FS-259", "path_exists")
-def compares_whole_names(fs: FilesystemWorkspace) -> None:
+def the_beginning_of_a_name_is_not_found(fs: FilesystemWorkspace) -> None:
     """path_exists of the first letters of a name is NOT_FOUND.
 
     Otherwise: Programs find things that cannot be opened.
@@ -94,7 +94,7 @@ def _all_exist(fs: FilesystemWorkspace, uris: Sequence[str]) -> bool:
 
 
 @existence.check("FS-260", "paths_exist")
-def finds_all(fs: FilesystemWorkspace) -> None:
+def all_paths_exist(fs: FilesystemWorkspace) -> None:
     """paths_exist is true where all paths exist, with and without statuses.
 
     Otherwise: Programs wait for files that are there.
@@ -106,7 +106,7 @@ def finds_all(fs: FilesystemWorkspace) -> None:
 
 
 @existence.check("FS-261", "paths_exist")
-def tells_of_each_path(fs: FilesystemWorkspace) -> None:
+def each_path_has_its_code(fs: FilesystemWorkspace) -> None:
     """paths_exist sets each path's own code, in the order of the paths.
 
     Otherwise: The wrong path is taken for the missing one.
@@ -118,7 +118,7 @@ def tells_of_each_path(fs: FilesystemWorkspace) -> None:
 
 
 @existence.check("FS-355", "paths_exist", ways=RAW, traits="writes directories file-as-directory")
-def tells_of_each_failure(fs: FilesystemWorkspace) -> None:
+def each_failure_has_its_code(fs: FilesystemWorkspace) -> None:
     """paths_exist sets FAILED_PRECONDITION for a name below a file, beside OK and NOT_FOUND.
 
     Otherwise: A wrong path among many is taken for a missing file.
@@ -132,7 +132,7 @@ def tells_of_each_failure(fs: FilesystemWorkspace) -> None:
 
 
 @existence.check("FS-262", "paths_exist")
-def misses_one_of_many(fs: FilesystemWorkspace) -> None:
+def one_missing_path_is_false(fs: FilesystemWorkspace) -> None:
     """paths_exist is false where one path is missing, without statuses too.
 
     Otherwise: Programs go on without a part of their data.
@@ -145,7 +145,7 @@ def misses_one_of_many(fs: FilesystemWorkspace) -> None:
 
 
 @existence.check("FS-263", "paths_exist", traits="")
-def finds_all_of_none(fs: FilesystemWorkspace) -> None:
+def no_paths_all_exist(fs: FilesystemWorkspace) -> None:
     """paths_exist of no paths is true.
 
     Otherwise: Programs with nothing to look for fail.
@@ -156,7 +156,7 @@ def finds_all_of_none(fs: FilesystemWorkspace) -> None:
 
 
 @existence.check("FS-264", "paths_exist")
-def agrees_with_path_exists(fs: FilesystemWorkspace) -> None:
+def paths_exist_agrees_with_path_exists(fs: FilesystemWorkspace) -> None:
     """paths_exist is true exactly where path_exists is OK for each, and sets every status.
 
     Otherwise: One of two answers about the same path is wrong.
@@ -173,7 +173,7 @@ def agrees_with_path_exists(fs: FilesystemWorkspace) -> None:
 
 
 @existence.check("FS-265", "paths_exist")
-def takes_many_paths(fs: FilesystemWorkspace) -> None:
+def many_paths_are_answered(fs: FilesystemWorkspace) -> None:
     """paths_exist takes many paths and the same path twice, and leaves its array alone.
 
     Otherwise: The host's memory is changed, or paths beyond some number are not looked at.
@@ -181,7 +181,7 @@ def takes_many_paths(fs: FilesystemWorkspace) -> None:
     """
     file = fs.make_file("again")
     _expect_answers(fs, [file, file], *[Code.OK] * 2)
-    many = min(_PATHS, fs.target.options.get("many", _PATHS))
+    many = min(_PATHS, fs.target.options.many or _PATHS)
     codes = [int(Code.OK)] * (many - 1) + [int(Code.NOT_FOUND)]
     answer = fs.paths_exist([file] * (many - 1) + [fs.missing()])
     statuses = answer.must_be_ok()
@@ -214,7 +214,7 @@ def _expect_unfilled(answer: Answer, code: Code) -> None:
 
 
 @statistics.check("FS-266", "stat", traits="writes")
-def measures_a_file(fs: FilesystemWorkspace) -> None:
+def stat_of_a_file(fs: FilesystemWorkspace) -> None:
     """stat of a file gives its length and says that it is no directory.
 
     Otherwise: Readers that ask for the length first read too little or fail.
@@ -226,7 +226,7 @@ def measures_a_file(fs: FilesystemWorkspace) -> None:
 
 
 @statistics.check("FS-354", "stat", traits="writes empty-files")
-def measures_an_empty_file(fs: FilesystemWorkspace) -> None:
+def stat_of_an_empty_file(fs: FilesystemWorkspace) -> None:
     """stat of an empty file gives the length 0 and says that it is no directory.
 
     Otherwise: Empty markers such as _SUCCESS are taken for missing, or for directories.
@@ -238,7 +238,7 @@ def measures_an_empty_file(fs: FilesystemWorkspace) -> None:
 
 
 @statistics.check("FS-267", "stat", traits="writes directories")
-def knows_a_directory(fs: FilesystemWorkspace) -> None:
+def stat_of_a_directory(fs: FilesystemWorkspace) -> None:
     """stat of a directory says so, in a byte that is 0 or 1.
 
     Otherwise: Walks do not enter it; a byte that is neither is undefined behaviour in C++.
@@ -250,7 +250,7 @@ def knows_a_directory(fs: FilesystemWorkspace) -> None:
 
 
 @statistics.check("FS-268", "stat")
-def stat_misses_what_is_missing(fs: FilesystemWorkspace) -> None:
+def stat_of_a_missing_name_is_not_found(fs: FilesystemWorkspace) -> None:
     """stat of a missing name is NOT_FOUND and leaves the struct alone.
 
     Otherwise: Callers that see half-filled statistics take nothing for an empty file.
@@ -271,13 +271,13 @@ def stat_below_a_file_is_refused(fs: FilesystemWorkspace) -> None:
 
 
 @statistics.check("FS-269", "stat", traits="writes timestamps", severity=WARNING)
-def tells_the_time(fs: FilesystemWorkspace) -> None:
+def stat_gives_nanoseconds_since_1970(fs: FilesystemWorkspace) -> None:
     """stat gives the time of the last change in nanoseconds since 1970.
 
     Otherwise: Caches that compare times keep old content, or fetch all anew.
     Remedy: Multiply seconds by 1000000000; count from 1970, in UTC.
     """
-    tolerance = fs.target.options.get("clock_tolerance_s", _TOLERANCE_S) * _SECOND
+    tolerance = int((fs.target.options.clock_tolerance_s or _TOLERANCE_S) * _SECOND)
     earliest = time.time_ns() - tolerance
     found = _stat(fs, fs.make_file("timed")).mtime_ns
     latest = time.time_ns() + tolerance
@@ -300,7 +300,7 @@ def _likely_fault(found: int, earliest: int, latest: int) -> str:
 
 
 @statistics.check("FS-270", "stat", traits="writes")
-def sees_a_file_grow(fs: FilesystemWorkspace) -> None:
+def stat_gives_the_new_length(fs: FilesystemWorkspace) -> None:
     """stat gives the new length once a longer file is closed, and never a negative one.
 
     Otherwise: Readers miss the end of a file; TensorFlow shows -1 as 18446744073709551615.
@@ -318,7 +318,7 @@ def sees_a_file_grow(fs: FilesystemWorkspace) -> None:
 
 
 @statistics.check("FS-271", "is_directory", traits="writes directories")
-def says_yes_to_a_directory(fs: FilesystemWorkspace) -> None:
+def a_directory_is_a_directory(fs: FilesystemWorkspace) -> None:
     """is_directory of a directory is OK and true.
 
     Otherwise: Walks do not enter it.
@@ -328,7 +328,7 @@ def says_yes_to_a_directory(fs: FilesystemWorkspace) -> None:
 
 
 @statistics.check("FS-272", "is_directory", traits="writes")
-def says_no_to_a_file(fs: FilesystemWorkspace) -> None:
+def a_file_is_no_directory(fs: FilesystemWorkspace) -> None:
     """is_directory of a file is false, with FAILED_PRECONDITION.
 
     Otherwise: TensorFlow reads the status alone: with OK it calls the file a directory.
@@ -375,7 +375,7 @@ refusals(statistics, {
 
 
 @statistics.check("FS-275", "get_file_size", traits="writes")
-def gives_the_size_of_a_file(fs: FilesystemWorkspace) -> None:
+def size_of_a_file(fs: FilesystemWorkspace) -> None:
     """get_file_size is a file's length in bytes.
 
     Otherwise: Readers that ask for the size first read too little or fail.
@@ -386,7 +386,7 @@ def gives_the_size_of_a_file(fs: FilesystemWorkspace) -> None:
 
 
 @statistics.check("FS-356", "get_file_size", traits="writes empty-files")
-def gives_the_size_of_an_empty_file(fs: FilesystemWorkspace) -> None:
+def size_of_an_empty_file(fs: FilesystemWorkspace) -> None:
     """get_file_size of an empty file is 0.
 
     Otherwise: Empty markers such as _SUCCESS are taken for missing.
@@ -410,7 +410,7 @@ refusals(statistics, {
 
 
 @statistics.check("FS-278", "stat", traits="writes")
-def agrees_with_stat(fs: FilesystemWorkspace) -> None:
+def size_and_kind_agree_with_stat(fs: FilesystemWorkspace) -> None:
     """get_file_size and is_directory say what stat says.
 
     Otherwise: One of two answers about the same path is wrong.
@@ -500,7 +500,7 @@ refusals(children, {
 
 
 @children.check("FS-284", "get_children", ways=RAW)
-def returns_minus_one_for_an_error(fs: FilesystemWorkspace) -> None:
+def a_failing_listing_returns_minus_one(fs: FilesystemWorkspace) -> None:
     """get_children returns exactly -1 where it fails, and leaves no entries to be freed.
 
     Otherwise: Every other count makes TensorFlow read entries that are not there.
@@ -516,7 +516,7 @@ def returns_minus_one_for_an_error(fs: FilesystemWorkspace) -> None:
 
 
 @children.check("FS-285", "get_children", ways=RAW)
-def counts_what_is_there(fs: FilesystemWorkspace) -> None:
+def every_entry_counted_is_set(fs: FilesystemWorkspace) -> None:
     """A positive count comes with an array, and each entry in it is set.
 
     Otherwise: TensorFlow crashes on a NULL; here the listing fails with INTERNAL.
@@ -584,7 +584,7 @@ def lists_thousands(fs: FilesystemWorkspace) -> None:
     Remedy: Go on with the continuation token until the listing is complete.
     """
     directory = fs.make_dir("big")
-    many = fs.target.options.get("many", _ENTRIES)
+    many = fs.target.options.many or _ENTRIES
     expected = [fs.make_file(f"big/{index:06}", b"x").rpartition("/")[2] for index in range(many)]
     names = sorted(_children(fs, directory))
     expect_equal(len(names), many, "the number of children")
@@ -610,7 +610,7 @@ def lists_strange_names(fs: FilesystemWorkspace) -> None:
 
 
 @children.check("FS-291", "get_children", level=ROBUST, ways=RAW)
-def gives_blocks_that_can_be_freed(fs: FilesystemWorkspace) -> None:
+def every_entry_can_be_freed(fs: FilesystemWorkspace) -> None:
     """Each entry and the array are blocks of their own that plugin_memory_free takes.
 
     Otherwise: The host frees each entry and then the array: one block for all is freed twice.
@@ -673,7 +673,7 @@ def _make_files(fs: FilesystemWorkspace, *names: str) -> None:
 
 
 @globbing.check("FS-293", "get_matching_paths")
-def finds_what_matches(fs: FilesystemWorkspace) -> None:
+def all_matches_are_found(fs: FilesystemWorkspace) -> None:
     """get_matching_paths finds exactly the files that match, as URIs like the pattern.
 
     Otherwise: Datasets given as a pattern are incomplete, or cannot be opened.
@@ -684,7 +684,7 @@ def finds_what_matches(fs: FilesystemWorkspace) -> None:
 
 
 @globbing.check("FS-294", "get_matching_paths")
-def finds_nothing(fs: FilesystemWorkspace) -> None:
+def no_match_is_ok(fs: FilesystemWorkspace) -> None:
     """A pattern that matches nothing is OK with 0 paths, in a missing directory too.
 
     Otherwise: A program that asks whether there are files gets an error instead of none.
@@ -697,7 +697,7 @@ def finds_nothing(fs: FilesystemWorkspace) -> None:
 
 
 @globbing.check("FS-295", "get_matching_paths")
-def takes_a_path_as_it_is(fs: FilesystemWorkspace) -> None:
+def a_path_matches_itself(fs: FilesystemWorkspace) -> None:
     """A pattern without wildcards matches its own path where that exists, else nothing.
 
     Otherwise: A plain file name cannot stand where a pattern may.
@@ -711,7 +711,7 @@ def takes_a_path_as_it_is(fs: FilesystemWorkspace) -> None:
 
 
 @globbing.check("FS-296", "get_matching_paths")
-def keeps_to_the_grammar(fs: FilesystemWorkspace) -> None:
+def the_grammar_is_that_of_the_header(fs: FilesystemWorkspace) -> None:
     """`?`, `[ab]`, `[^a]`, `[a-c]` and a backslash mean what the header says.
 
     Otherwise: Patterns find too much or too little.
@@ -723,7 +723,7 @@ def keeps_to_the_grammar(fs: FilesystemWorkspace) -> None:
 
 
 @globbing.check("FS-297", "get_matching_paths")
-def stays_within_a_level(fs: FilesystemWorkspace) -> None:
+def a_wildcard_stays_within_a_level(fs: FilesystemWorkspace) -> None:
     """A wildcard stays within one level, and a pattern matches whole names.
 
     Otherwise: Patterns find files of other directories, or names that only begin alike.
@@ -738,7 +738,7 @@ def stays_within_a_level(fs: FilesystemWorkspace) -> None:
 
 
 @globbing.check("FS-298", "get_matching_paths")
-def finds_what_exists(fs: FilesystemWorkspace) -> None:
+def every_match_exists(fs: FilesystemWorkspace) -> None:
     """Every match exists, and none is there twice.
 
     Otherwise: Files are read twice, or opening a match fails.
@@ -754,7 +754,7 @@ def finds_what_exists(fs: FilesystemWorkspace) -> None:
 
 
 @globbing.check("FS-299", "get_matching_paths", ways=RAW)
-def counts_what_matches(fs: FilesystemWorkspace) -> None:
+def every_path_counted_is_set(fs: FilesystemWorkspace) -> None:
     """A failing get_matching_paths returns -1 with an error; every path counted is set.
 
     Otherwise: TensorFlow reads entries that are not there.
@@ -781,7 +781,7 @@ def _with_a_wild_host(fs: FilesystemWorkspace) -> list[str]:
 
 
 @globbing.check("FS-300", "get_matching_paths", traits="")
-def refuses_a_wild_host(fs: FilesystemWorkspace) -> None:
+def a_wildcard_in_the_host_is_refused(fs: FilesystemWorkspace) -> None:
     """A wildcard in front of the path is INVALID_ARGUMENT, and no crash.
 
     Otherwise: TensorFlow's own glob crashes on it.

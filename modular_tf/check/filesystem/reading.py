@@ -16,7 +16,7 @@ from modular_tf.check.under_load import at_once, must_not_grow, rounds_of
 
 if TYPE_CHECKING:
     from modular_tf.check.answers import Answer
-    from modular_tf.check.filesystem.access import Reader, Region
+    from modular_tf.check.filesystem.operations import Reader, Region
     from modular_tf.check.filesystem.workspace import FilesystemWorkspace
 
 reading = Suite(
@@ -31,7 +31,7 @@ _FURTHEST = 2**64 - 1
 
 
 @reading.check("FS-150", "new_random_access_file")
-def opens_a_file(fs: FilesystemWorkspace) -> None:
+def a_file_is_opened(fs: FilesystemWorkspace) -> None:
     """new_random_access_file opens a file that is there, and sets plugin_file.
 
     Otherwise: No file of this filesystem can be read.
@@ -49,7 +49,7 @@ def opens_a_file(fs: FilesystemWorkspace) -> None:
 
 
 @reading.check("FS-151", "new_random_access_file", traits="")
-def misses_a_missing_file(fs: FilesystemWorkspace) -> None:
+def a_missing_file_is_not_found(fs: FilesystemWorkspace) -> None:
     """new_random_access_file of a missing name is NOT_FOUND and leaves plugin_file alone.
 
     Otherwise: Callers tell cases apart by the code: they take the wrong branch, or give up.
@@ -74,7 +74,7 @@ refusals(reading, {
 
 
 @reading.check("FS-155", "new_random_access_file", traits="")
-def refuses_the_empty_path(fs: FilesystemWorkspace) -> None:
+def the_empty_path_is_refused(fs: FilesystemWorkspace) -> None:
     """new_random_access_file of an empty path is NOT_FOUND or FAILED_PRECONDITION.
 
     Otherwise: A path that was never set opens something, or crashes the process.
@@ -134,7 +134,7 @@ def reads_across_the_end(fs: FilesystemWorkspace) -> None:
 
 
 @reading.check("FS-159", "new_random_access_file", "read")
-def reads_behind_the_end(fs: FilesystemWorkspace) -> None:
+def reads_past_the_end(fs: FilesystemWorkspace) -> None:
     """A read at or behind the end returns 0 and sets OUT_OF_RANGE.
 
     Otherwise: Reading a file to its end fails, or never ends.
@@ -168,7 +168,7 @@ def reads_an_empty_file(fs: FilesystemWorkspace) -> None:
 
 
 @reading.check("FS-162", "new_random_access_file", "read", ways=RAW)
-def tells_of_a_short_read(fs: FilesystemWorkspace) -> None:
+def a_short_read_is_never_ok(fs: FilesystemWorkspace) -> None:
     """A read that gives fewer bytes than asked for never sets OK.
 
     Otherwise: TensorFlow's own copy_file loops for ever on it.
@@ -186,7 +186,7 @@ def tells_of_a_short_read(fs: FilesystemWorkspace) -> None:
 
 
 @reading.check("FS-163", "new_random_access_file", "read", ways=RAW)
-def stays_within_the_buffer(fs: FilesystemWorkspace) -> None:
+def a_read_stays_within_the_buffer(fs: FilesystemWorkspace) -> None:
     """A read writes and returns at most n bytes.
 
     Otherwise: TensorFlow believes the count: it hands out memory behind the buffer.
@@ -207,7 +207,7 @@ def stays_within_the_buffer(fs: FilesystemWorkspace) -> None:
 
 
 @reading.check("FS-164", "new_random_access_file", "read", level=ROBUST, ways=RAW, severity=WARNING)
-def returns_minus_one_on_failure(fs: FilesystemWorkspace) -> None:
+def a_failing_read_returns_minus_one(fs: FilesystemWorkspace) -> None:
     """A failing read returns -1, with a code other than OK and OUT_OF_RANGE.
 
     Otherwise: The bytes of a failed read are taken for data.
@@ -243,7 +243,7 @@ def reads_a_big_file_in_odd_pieces(fs: FilesystemWorkspace) -> None:
 
 
 @reading.check("FS-166", "new_random_access_file", "read", level=ROBUST, seconds=60)
-def serves_threads_and_handles(fs: FilesystemWorkspace) -> None:
+def threads_and_handles_read_at_once(fs: FilesystemWorkspace) -> None:
     """A handle serves several threads at once, and two handles of a file do not know each other.
 
     Otherwise: tf.data reads with many threads: records are mixed up under load only.
@@ -274,7 +274,7 @@ def _read_again(reader: Reader, *, content: bytes, rounds: int, thread: int) -> 
 
 
 @reading.check("FS-167", "new_random_access_file", "read", level=ROBUST, severity=NOTE)
-def keeps_what_is_open(fs: FilesystemWorkspace) -> None:
+def an_open_reader_keeps_the_old_bytes(fs: FilesystemWorkspace) -> None:
     """A reader that is open while its file is deleted or replaced keeps the old bytes.
 
     Otherwise: Nothing demands it; readers of this store see another file, or an error, half way.
@@ -295,7 +295,7 @@ def keeps_what_is_open(fs: FilesystemWorkspace) -> None:
 
 
 @reading.check("FS-168", "new_random_access_file", level=ROBUST)
-def leaves_nothing_behind(fs: FilesystemWorkspace) -> None:
+def opening_leaves_nothing_behind(fs: FilesystemWorkspace) -> None:
     """Opening, and failing to open, again and again leaves no descriptor behind.
 
     Otherwise: Long training runs end with too many open files.
@@ -315,7 +315,7 @@ def leaves_nothing_behind(fs: FilesystemWorkspace) -> None:
 
 
 @reading.check("FS-169", "new_random_access_file", ways=RAW, traits="", severity=WARNING)
-def names_the_path(fs: FilesystemWorkspace) -> None:
+def a_failing_open_names_the_path(fs: FilesystemWorkspace) -> None:
     """The message of a failing open names the path.
 
     Otherwise: Users read that something was not found, and not what.
@@ -389,7 +389,7 @@ _CALLS_OF_A_THREAD = 50
 
 
 @regions.check("FS-199", _REGION)
-def maps_a_file(fs: FilesystemWorkspace) -> None:
+def a_region_has_the_bytes_of_the_file(fs: FilesystemWorkspace) -> None:
     """A region of a file has the file's length and its bytes.
 
     Otherwise: Models that are mapped, as by ImmutableConst, hold wrong values.
@@ -413,7 +413,7 @@ refusals(regions, {
 
 
 @regions.check("FS-203", _REGION, level=ROBUST)
-def stays_in_its_place(fs: FilesystemWorkspace) -> None:
+def a_region_stays_in_its_place(fs: FilesystemWorkspace) -> None:
     """data and length answer the same on every call and thread until cleanup.
 
     Otherwise: Tensors point into memory that has moved.
@@ -433,7 +433,7 @@ def _places(region: Region) -> set[tuple[int, int]]:
 
 
 @regions.check("FS-204", _REGION, severity=WARNING)
-def aligns_its_memory(fs: FilesystemWorkspace) -> None:
+def a_region_is_aligned(fs: FilesystemWorkspace) -> None:
     """The memory of a region is aligned to 64 bytes.
 
     Otherwise: TensorFlow refuses to make tensors of it: ImmutableConst answers INTERNAL.
@@ -453,7 +453,7 @@ def aligns_its_memory(fs: FilesystemWorkspace) -> None:
 
 
 @regions.check("FS-205", _REGION, level=ROBUST, severity=WARNING)
-def outlives_its_file(fs: FilesystemWorkspace) -> None:
+def a_region_outlives_its_file(fs: FilesystemWorkspace) -> None:
     """A region outlives its file, and mapping again and again leaves nothing behind.
 
     Otherwise: A model that is replaced on disk takes its users down, or memory runs out.

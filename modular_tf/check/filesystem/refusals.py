@@ -95,11 +95,8 @@ def refusals(
     """
     for rule_id, row in rows.items():
         one = Refusal(*row)
-        run = partial(is_refused, one)
-        remedy = one.remedy or _REMEDIES[one.code]
-        named = f"\nSource: {source}" if source else ""
-        run.__doc__ = f"{one.requirement}\n\nOtherwise: {one.consequence}\nRemedy: {remedy}{named}"
-        suite.check(rule_id, one.each[0][0], traits=one.traits)(run)
+        rule = (one.requirement, one.consequence, one.remedy or _REMEDIES[one.code], source)
+        suite.check(rule_id, one.each[0][0], rule=rule, traits=one.traits)(partial(is_refused, one))
 
 
 def is_refused(row: Refusal, fs: FilesystemWorkspace) -> None:

@@ -23,8 +23,7 @@ from modular_tf.check.check import (
     Suite,
 )
 from modular_tf.check.expectation import Blocked, Deviation, expect, expect_equal
-from modular_tf.check.filesystem.access import OPERATIONS, has_slot, host_offers
-from modular_tf.check.filesystem.every_operation import codes_of_all
+from modular_tf.check.filesystem.every_call import codes_of_all
 from modular_tf.check.filesystem.library import breaks_nothing_but
 from modular_tf.check.filesystem.library_session import (
     TABLES,
@@ -33,6 +32,7 @@ from modular_tf.check.filesystem.library_session import (
     overwrite,
     registration_of,
 )
+from modular_tf.check.filesystem.operations import OPERATIONS, has_slot, host_offers
 from modular_tf.check.filesystem.session import further_filesystem, initialised, workspace_on
 from modular_tf.check.filesystem.workspace import CONTENT, expect_content
 from modular_tf.check.memory_watch import Depth, HeapWatch, raise_harm_to_heap
@@ -198,7 +198,7 @@ def init_succeeds(plugin: FilesystemLibrary) -> None:
 
 
 @registration.check("FS-106", severity=WARNING)
-def called_twice(plugin: FilesystemLibrary) -> None:
+def init_plugin_can_be_called_again(plugin: FilesystemLibrary) -> None:
     """TF_InitPlugin can be called again, and leaves the same again.
 
     Otherwise: TensorFlow calls it once per registration of the file; what differs is not expected.
@@ -337,7 +337,7 @@ _ROUNDS = 50
 
 
 @initialisation.check("FS-132", level=WORKS)
-def sets_its_handle_alone(fs: FilesystemWorkspace) -> None:
+def init_writes_its_handle_alone(fs: FilesystemWorkspace) -> None:
     """init succeeds on a zeroed handle, and writes to plugin_filesystem alone.
 
     Otherwise: The scheme is not registered; what lies behind the handle is the host's.
@@ -366,7 +366,7 @@ def filesystems_are_independent(fs: FilesystemWorkspace) -> None:
 
 
 @initialisation.check("FS-135", severity=WARNING)
-def comes_and_goes(fs: FilesystemWorkspace) -> None:
+def init_and_cleanup_leave_nothing(fs: FilesystemWorkspace) -> None:
     """init and cleanup can follow each other many times, and nothing is left behind.
 
     Otherwise: Each reload of the plugin costs file descriptors or memory.
@@ -385,7 +385,7 @@ handed_over = Suite("filesystem", "handed-over", ways=RAW, seconds=90, source="f
 
 
 @handed_over.check("FS-126")
-def cleanup_leaves_it_alone(fs: FilesystemWorkspace) -> None:
+def cleanup_frees_nothing_handed_over(fs: FilesystemWorkspace) -> None:
     """The plugin does not free what it has handed over.
 
     Otherwise: The host has freed it: freeing it twice crashes.
@@ -401,7 +401,7 @@ def cleanup_leaves_it_alone(fs: FilesystemWorkspace) -> None:
 
 
 @handed_over.check("FS-128")
-def operations_leave_it_alone(fs: FilesystemWorkspace) -> None:
+def operations_write_to_nothing_handed_over(fs: FilesystemWorkspace) -> None:
     """The plugin does not write to what it has handed over.
 
     Otherwise: The memory is the host's and freed: the write hits what came in its place.
@@ -416,7 +416,7 @@ def operations_leave_it_alone(fs: FilesystemWorkspace) -> None:
 
 
 @handed_over.check("FS-127")
-def works_without_it(fs: FilesystemWorkspace) -> None:
+def the_plugin_works_without_its_own_tables(fs: FilesystemWorkspace) -> None:
     """The plugin works after its own tables are overwritten.
 
     Otherwise: The host frees them after copying: what still reads them crashes, sooner or later.

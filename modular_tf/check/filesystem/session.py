@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import code_found
 from modular_tf.check.expectation import Blocked, Deviation, Unsupported
-from modular_tf.check.filesystem.hosted import HostFilesystem
-from modular_tf.check.filesystem.slots import RawFilesystem, open_raw
+from modular_tf.check.filesystem.by_slots import SlotFilesystem, open_raw
+from modular_tf.check.filesystem.through_host import HostFilesystem
 from modular_tf.check.filesystem.workspace import (
-    PREPARED,
     FilesystemWorkspace,
     PreparedWorkspace,
 )
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from modular_tf.check.answers import Answer
     from modular_tf.check.calls import CallJournal
     from modular_tf.check.check import Check
-    from modular_tf.check.filesystem.access import Operations
+    from modular_tf.check.filesystem.operations import Operations
     from modular_tf.check.target import Target
 
 _FINE = frozenset({Code.OK, Code.ALREADY_EXISTS})
@@ -67,10 +66,9 @@ class FilesystemSession(Session):
 
     def __init__(self, target: Target) -> None:
         super().__init__(target)
-        by_slots = target.reached is Pass.RAW
-        self.access: RawFilesystem | HostFilesystem
+        self.access: SlotFilesystem | HostFilesystem
         self._close: Callable[[], object]
-        open_access = _by_slots if by_slots else _through_host
+        open_access = _by_slots if target.reached is Pass.RAW else _through_host
         self.access, self._close = open_access(target, self.journal)
         self._roots = Roots(target)
 
@@ -79,13 +77,9 @@ class FilesystemSession(Session):
         return next((slot for slot in needs if not self.access.offers(slot)), None)
 
     def new_workspace(self, check_id: str) -> FilesystemWorkspace:
-        """Make an empty directory for a check, which stays.
-
-        Raises:
-            Blocked: The directory could not be made.
-        """
+        """Make an empty directory for a check, which stays; see `Roots.make`."""
         chance = random_for(self.target, check_id)
-        if self.target.options.get(PREPARED):
+        if self.target.options.prepared:
             root = (self.target.root or "").rstrip("/")
             return PreparedWorkspace(self.access, root, self.target, chance)
         root = self._roots.make(self.access, check_id)
@@ -96,9 +90,7 @@ class FilesystemSession(Session):
     def workspace(self, check: Check) -> Iterator[FilesystemWorkspace]:
         """Make an empty directory for a check, and remove it afterwards.
 
-        Raises:
-            Blocked: The directory could not be made.
-            Breach: On the way out: the plugin did harm while the directory was removed.
+        Raises `Breach` where the plugin did harm while it was removed.
         """
         made = self.new_workspace(check.id)
         try:
@@ -125,7 +117,7 @@ class FilesystemSession(Session):
         self._close()
 
 
-def _by_slots(target: Target, journal: CallJournal) -> tuple[RawFilesystem, Callable[[], object]]:
+def _by_slots(target: Target, journal: CallJournal) -> tuple[SlotFilesystem, Callable[[], object]]:
     """Map a library and initialise one of its filesystems."""
     journal.enter("a constructor of the library")
     library = mapped_library(target)
@@ -169,12 +161,8 @@ def _through_host(
 
 
 @contextmanager
-def further_filesystem(fs: FilesystemWorkspace) -> Iterator[RawFilesystem]:
-    """Initialise a further filesystem of the plugin, and clean it up in the end.
-
-    Raises:
-        Blocked: Its `init` fails.
-    """
+def further_filesystem(fs: FilesystemWorkspace) -> Iterator[SlotFilesystem]:
+    """Initialise a further filesystem of the plugin, and clean it up in the end."""
     other = initialised(fs)
     try:
         yield other
@@ -182,12 +170,8 @@ def further_filesystem(fs: FilesystemWorkspace) -> Iterator[RawFilesystem]:
         other.cleanup()
 
 
-def initialised(fs: FilesystemWorkspace) -> RawFilesystem:
-    """Return a further filesystem of the plugin, initialised.
-
-    Raises:
-        Blocked: Its `init` fails.
-    """
+def initialised(fs: FilesystemWorkspace) -> SlotFilesystem:
+    """Return a further filesystem of the plugin, initialised."""
     other = fs.another()
     answer = other.init()
     if not answer.ok:
@@ -197,13 +181,9 @@ def initialised(fs: FilesystemWorkspace) -> RawFilesystem:
 
 @contextmanager
 def workspace_on(
-    other: RawFilesystem, fs: FilesystemWorkspace, check_id: str
+    other: SlotFilesystem, fs: FilesystemWorkspace, check_id: str
 ) -> Iterator[FilesystemWorkspace]:
-    """Make an empty directory on another filesystem, below the check's own, and remove it.
-
-    Raises:
-        Blocked: It cannot be made.
-    """
+    """Make an empty directory on another filesystem, below the check's own, and remove it."""
     if isinstance(fs, PreparedWorkspace):
         yield fs.on(other, fs.root)
         return
@@ -229,7 +209,7 @@ class Roots:
         place = target.root if place is None else place
         self._run = f"{time.time_ns():x}-{os.getpid()}"
         self._made = 0
-        self._creates = bool(target.options.get("create_roots", True))
+        self._creates = target.options.create_roots
         self._is_local = place is None and scheme in LOCAL_SCHEMES and bool(target.scratch)
         if self._is_local:
             # A check may have further processes make roots in the same directory.
@@ -241,11 +221,7 @@ class Roots:
         self._not_there: Blocked | None = None
 
     def make(self, fs: Operations, check_id: str) -> str:
-        """Make an empty directory and return its URI.
-
-        Raises:
-            Blocked: That failed; where it was the first one, it fails for all.
-        """
+        """Make an empty directory and return its URI; where the first one fails, all do."""
         if self._not_there is not None:
             raise self._not_there
         self._made += 1
@@ -292,11 +268,7 @@ class Roots:
         raise blocked
 
     def remove(self, fs: Operations, root: str) -> None:
-        """Remove a root as far as that works; what goes wrong is no finding.
-
-        Raises:
-            Breach: The plugin did harm meanwhile, which always is one.
-        """
+        """Remove a root as far as that works; what goes wrong is no finding but for a breach."""
         if self._is_local:
             shutil.rmtree(_local(root), ignore_errors=True)
             return
@@ -341,12 +313,7 @@ def _levels(root: str) -> list[str]:
 
 
 def remove_tree(fs: Operations, uri: str, depth: int = 0) -> None:
-    """Delete a directory with all that is in it, as far as that works.
-
-    Raises:
-        Unsupported: The plugin cannot delete.
-        Deviation: It did harm meanwhile.
-    """
+    """Delete a directory with all that is in it, as far as that works."""
     if fs.has("delete_recursively") and fs.delete_recursively(uri).ok:
         return
     for name in _names(fs, uri) if depth < _DEEPEST else []:

@@ -47,7 +47,7 @@ def flushing_loses_nothing(fs: FilesystemWorkspace) -> None:
 
 
 @transactions.check("FS-302", "start_transaction")
-def starts(fs: FilesystemWorkspace) -> None:
+def a_transaction_starts(fs: FilesystemWorkspace) -> None:
     """start_transaction gives a token, or says why not.
 
     Otherwise: There is nothing to add files to.
@@ -67,7 +67,7 @@ def starts(fs: FilesystemWorkspace) -> None:
     "add_to_transaction",
     "get_transaction_for_path",
 )
-def finds_what_was_added(fs: FilesystemWorkspace) -> None:
+def an_added_path_leads_to_its_transaction(fs: FilesystemWorkspace) -> None:
     """A path that was added to a transaction leads back to that transaction.
 
     Otherwise: Files of one transaction are written outside it.
@@ -83,7 +83,7 @@ def finds_what_was_added(fs: FilesystemWorkspace) -> None:
 
 
 @transactions.check("FS-304", "get_transaction_for_path")
-def finds_nothing_else(fs: FilesystemWorkspace) -> None:
+def another_path_has_no_transaction(fs: FilesystemWorkspace) -> None:
     """A path that is in no transaction has none: NOT_FOUND.
 
     Otherwise: Files are written into transactions of others.
@@ -93,7 +93,7 @@ def finds_nothing_else(fs: FilesystemWorkspace) -> None:
 
 
 @transactions.check("FS-305", "get_or_start_transaction_for_path", "end_transaction")
-def starts_one_per_path(fs: FilesystemWorkspace) -> None:
+def a_path_has_one_transaction(fs: FilesystemWorkspace) -> None:
     """get_or_start_transaction_for_path gives one transaction per path.
 
     Otherwise: Parts of a file are in different transactions.
@@ -111,7 +111,7 @@ def starts_one_per_path(fs: FilesystemWorkspace) -> None:
 
 
 @transactions.check("FS-306", "start_transaction", "end_transaction")
-def ends_once(fs: FilesystemWorkspace) -> None:
+def a_transaction_ends_once(fs: FilesystemWorkspace) -> None:
     """A transaction ends once; a second end, or that of an unknown one, is NOT_FOUND.
 
     Otherwise: What was committed is committed again, or memory is freed twice.
@@ -123,7 +123,7 @@ def ends_once(fs: FilesystemWorkspace) -> None:
 
 
 @transactions.check("FS-307", "start_transaction", "end_transaction", "decode_transaction_token")
-def describes(fs: FilesystemWorkspace) -> None:
+def a_transaction_is_described(fs: FilesystemWorkspace) -> None:
     """decode_transaction_token gives a string of plugin_memory_allocate.
 
     Otherwise: Logging a transaction crashes.
@@ -136,7 +136,7 @@ def describes(fs: FilesystemWorkspace) -> None:
 
 
 @transactions.check("FS-308", "start_transaction")
-def says_the_same_twice(fs: FilesystemWorkspace) -> None:
+def results_agree_with_statuses(fs: FilesystemWorkspace) -> None:
     """Operations on transactions return -1 if and only if their status is not OK.
 
     Otherwise: Callers look at one or at the other.

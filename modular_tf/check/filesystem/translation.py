@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.check.check import LIBRARY, RAW, ROBUST, WARNING, Suite
 from modular_tf.check.expectation import Deviation, Unsupported, expect, expect_equal
-from modular_tf.check.filesystem.slots import open_raw
+from modular_tf.check.filesystem.by_slots import open_raw
 from modular_tf.check.filesystem.workspace import CONTENT, expect_content
 from modular_tf.check.under_load import Held, at_once, must_not_grow, resident_bytes, rounds_of
 from modular_tf.filesystem.uri import clean_path, parse_uri
@@ -31,7 +31,7 @@ _NO_LEAK = 128  # names, of all 1000
 
 
 @suite.check("FS-139", ways=LIBRARY, seconds=90)
-def translates_everything(plugin: FilesystemLibrary) -> None:
+def every_uri_is_translated(plugin: FilesystemLibrary) -> None:
     """translate_name gives a string of plugin_memory_allocate for every URI.
 
     Otherwise: TensorFlow aborts where it gets NULL; here every operation on the path fails.
@@ -56,7 +56,7 @@ def translates_everything(plugin: FilesystemLibrary) -> None:
 
 
 @suite.check("FS-140", "translate_name")
-def translates_nothing(fs: FilesystemWorkspace) -> None:
+def the_empty_path_is_translated(fs: FilesystemWorkspace) -> None:
     """translate_name takes the empty path.
 
     Otherwise: Calls with an empty path crash the process.
@@ -67,7 +67,7 @@ def translates_nothing(fs: FilesystemWorkspace) -> None:
 
 
 @suite.check("FS-141", "translate_name")
-def knows_the_plain_root(fs: FilesystemWorkspace) -> None:
+def the_plain_root_is_a_slash(fs: FilesystemWorkspace) -> None:
     """The root of plain paths is called /, however many slashes it is written with.
 
     Otherwise: Listing / fails or shows something else.
@@ -79,7 +79,7 @@ def knows_the_plain_root(fs: FilesystemWorkspace) -> None:
 
 
 @suite.check("FS-142", "translate_name", severity=WARNING)
-def knows_relative_paths(fs: FilesystemWorkspace) -> None:
+def relative_paths_stay_relative(fs: FilesystemWorkspace) -> None:
     """Relative plain paths stay relative, in normal form.
 
     Otherwise: The same file has several names, which caches and comparisons take for several files.
@@ -91,7 +91,7 @@ def knows_relative_paths(fs: FilesystemWorkspace) -> None:
 
 
 @suite.check("FS-143", "translate_name", severity=WARNING)
-def knows_the_root(fs: FilesystemWorkspace) -> None:
+def slashes_name_the_root(fs: FilesystemWorkspace) -> None:
     """A URI without a path names the root, however many slashes it ends with.
 
     Otherwise: s:// and s:/// mean different things to the plugin, and the same to users.
@@ -112,7 +112,7 @@ def knows_the_root(fs: FilesystemWorkspace) -> None:
 
 
 @suite.check("FS-144", "new_writable_file", "new_random_access_file", traits="writes directories")
-def cleans_paths(fs: FilesystemWorkspace) -> None:
+def paths_are_normalised(fs: FilesystemWorkspace) -> None:
     """A path with . and .. and repeated slashes names what its normal form names.
 
     Otherwise: Joined paths, which tools make without cleaning them, do not reach the file.
@@ -126,7 +126,7 @@ def cleans_paths(fs: FilesystemWorkspace) -> None:
 
 
 @suite.check("FS-145", "translate_name")
-def stays_inside(fs: FilesystemWorkspace) -> None:
+def no_path_leaves_the_root(fs: FilesystemWorkspace) -> None:
     """No number of .. in a path leads out of the root.
 
     Otherwise: A user who controls a file name reaches files of other users.
@@ -142,7 +142,7 @@ def stays_inside(fs: FilesystemWorkspace) -> None:
 
 
 @suite.check("FS-146", "stat", traits="directories", severity=WARNING)
-def takes_a_slash_behind(fs: FilesystemWorkspace) -> None:
+def a_slash_at_the_end_changes_nothing(fs: FilesystemWorkspace) -> None:
     """A directory is the same with a slash behind its name.
 
     Otherwise: Half of all tools write directories with the slash, and do not find them.
@@ -155,7 +155,7 @@ def takes_a_slash_behind(fs: FilesystemWorkspace) -> None:
 
 
 @suite.check("FS-147", "translate_name", severity=WARNING)
-def translates_once(fs: FilesystemWorkspace) -> None:
+def translated_names_stay_the_same(fs: FilesystemWorkspace) -> None:
     """A name that was translated translates to itself.
 
     Otherwise: Hosts translate names again in their defaults, and reach another file.
@@ -168,7 +168,7 @@ def translates_once(fs: FilesystemWorkspace) -> None:
 
 
 @suite.check("FS-148", "translate_name")
-def keeps_names(fs: FilesystemWorkspace) -> None:
+def every_byte_of_a_name_is_kept(fs: FilesystemWorkspace) -> None:
     """translate_name keeps every byte of a name, and takes any length.
 
     Otherwise: Files with unusual names cannot be reached.
@@ -182,7 +182,7 @@ def keeps_names(fs: FilesystemWorkspace) -> None:
 
 
 @suite.check("FS-149", "translate_name", level=ROBUST, ways=RAW)
-def translates_in_many_threads(fs: FilesystemWorkspace) -> None:
+def threads_translate_at_once(fs: FilesystemWorkspace) -> None:
     """translate_name answers the same from every thread, and keeps no memory.
 
     Otherwise: It is called before every other operation: it corrupts or leaks all the time.

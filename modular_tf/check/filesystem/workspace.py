@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.expectation import Blocked, Deviation, Unsupported, expect, expect_equal
-from modular_tf.check.filesystem.access import CHANGES, TABLES, Operations
+from modular_tf.check.filesystem.operations import CHANGES, TABLES, Operations
 from modular_tf.service.output_file import write_output
 
 if TYPE_CHECKING:
@@ -25,12 +25,13 @@ if TYPE_CHECKING:
 
     from modular_tf.check.answers import Answer
     from modular_tf.check.calls import CallJournal
-    from modular_tf.check.filesystem.access import Reader
-    from modular_tf.check.filesystem.hosted import HostFilesystem
-    from modular_tf.check.filesystem.slots import RawFilesystem
+    from modular_tf.check.filesystem.by_slots import SlotFilesystem
+    from modular_tf.check.filesystem.operations import Reader
+    from modular_tf.check.filesystem.through_host import HostFilesystem
+    from modular_tf.check.options import Options
     from modular_tf.check.target import Target
 
-    Access = RawFilesystem | HostFilesystem
+    Access = SlotFilesystem | HostFilesystem
 
 CONTENT = b"abcd"
 _AT_ONCE = 1 << 20
@@ -75,11 +76,11 @@ class FilesystemWorkspace(Operations):
         return self.access.journal
 
     @property
-    def by_slots(self) -> RawFilesystem:
+    def by_slots(self) -> SlotFilesystem:
         """The filesystem where it is reached by its slots."""
-        return cast("RawFilesystem", self.access)
+        return cast("SlotFilesystem", self.access)
 
-    def another(self) -> RawFilesystem:
+    def another(self) -> SlotFilesystem:
         """Return a further filesystem of the plugin, before its `init`; by its slots alone."""
         return self.by_slots.another()
 
@@ -172,12 +173,7 @@ class FilesystemWorkspace(Operations):
 
 
 def prepared(answer: Answer) -> Any:
-    """Go on where a step that the check only prepares with has worked, with the answer's value.
-
-    Raises:
-        Blocked: It failed; names the check that is about it.
-        Unsupported: It is UNIMPLEMENTED.
-    """
+    """Return the value of a step that a check prepares with; see `Answer.needed`."""
     return answer.needed(_ABOUT.get(answer.call.partition("(")[0], ""))
 
 
@@ -193,17 +189,7 @@ def _opened(answer: Answer) -> Any:
 
 
 def expect_content(fs: FilesystemWorkspace, uri: str, content: bytes, what: str) -> None:
-    """Demand that a file holds exactly some bytes.
-
-    Args:
-        fs: Where it is.
-        uri: The file's.
-        content: What it must hold.
-        what: Which content that is, such as `the content of F after the refusal`.
-
-    Raises:
-        Deviation: It holds others, or cannot be read any more.
-    """
+    """Demand that a file holds exactly some bytes; `what` is that content, in words."""
     try:
         found = fs.content(uri)
     except Blocked as lost:
@@ -243,10 +229,6 @@ def expect_directory(fs: FilesystemWorkspace, uri: str, message: str) -> None:
 
 # -- a store that cannot be written to, checked on files that its owner has put there -------------
 
-PREPARED = "prepared"
-"""The option of a run whose root holds the files below, and `long`: `large_bytes` random bytes (an
-option; 5 MiB by default), always the same."""
-
 _FILES: Mapping[str, bytes] = {
     "F": CONTENT,
     "E": b"",
@@ -255,26 +237,24 @@ _FILES: Mapping[str, bytes] = {
     "G": b"0123456789" * 10,
     "nine": b"nine byte",
 }
+"""What the root of a run with the option `prepared` holds, besides `long`: `large_bytes` random
+bytes (an option), always the same."""
+
 _LONG = "long"
 _LARGE = 5 << 20  # longer than the blocks that plugins fetch ahead
 _WITHHELD = CHANGES | {"get_matching_paths"}  # which sees more than a check has made
 
 
-def long_content(options: Mapping[str, Any]) -> bytes:
+def long_content(options: Options) -> bytes:
     """Return the bytes of a file that plugins need several requests for."""
-    length = int(options.get("large_bytes", _LARGE))
+    length = options.large_bytes or _LARGE
     return random.Random(_LONG).randbytes(length)  # noqa: S311  (the same in each run)
 
 
-def write_prepared_files(folder: str, options: Mapping[str, Any]) -> None:
-    """Write the files into a folder, for a server to serve them.
+def write_prepared_files(folder: str, options: Options) -> None:
+    """Write the files into a folder, for a server to serve them; it is made where it is missing.
 
-    Args:
-        folder: It is made where it is missing.
-        options: See `long_content`.
-
-    Raises:
-        OSError: A file cannot be written, or something else stands in its place.
+    Raises `OSError` where a file cannot be written, or something else stands in its place.
     """
     os.makedirs(folder, exist_ok=True)
     for name, content in {**_FILES, _LONG: long_content(options)}.items():

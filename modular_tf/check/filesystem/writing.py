@@ -17,7 +17,7 @@ from modular_tf.check.under_load import at_once, must_not_grow, rounds_of
 
 if TYPE_CHECKING:
     from modular_tf.check.answers import Answer
-    from modular_tf.check.filesystem.access import Writer
+    from modular_tf.check.filesystem.operations import Writer
     from modular_tf.check.filesystem.workspace import FilesystemWorkspace
 
 writing = Suite("filesystem", "writing", traits="writes", source="filesystem.h, TF_WritableFileOps")
@@ -44,7 +44,7 @@ def _expect_written(fs: FilesystemWorkspace, name: str, *pieces: bytes) -> None:
 
 
 @writing.check("FS-170", "new_writable_file", traits="writes empty-files")
-def creates_a_file(fs: FilesystemWorkspace) -> None:
+def a_missing_file_is_created(fs: FilesystemWorkspace) -> None:
     """new_writable_file creates a missing file; after close it exists and is empty.
 
     Otherwise: Files that nothing is written to, such as _SUCCESS marks, never appear.
@@ -72,7 +72,7 @@ refusals(writing, {
 
 
 @writing.check("FS-174", *_APPEND)
-def replaces_content(fs: FilesystemWorkspace) -> None:
+def content_is_replaced(fs: FilesystemWorkspace) -> None:
     """new_writable_file on a file replaces its content.
 
     Otherwise: A checkpoint that is written again ends in the rest of the longer one before it.
@@ -84,7 +84,7 @@ def replaces_content(fs: FilesystemWorkspace) -> None:
 
 
 @writing.check("FS-175", "new_writable_file", traits="writes empty-files")
-def empties_a_file(fs: FilesystemWorkspace) -> None:
+def opening_empties_a_file(fs: FilesystemWorkspace) -> None:
     """new_writable_file on a file empties it, even where nothing is appended.
 
     Otherwise: A file that was written anew still shows old content.
@@ -98,7 +98,7 @@ def empties_a_file(fs: FilesystemWorkspace) -> None:
 
 
 @writing.check("FS-176", *_APPEND)
-def keeps_what_is_appended(fs: FilesystemWorkspace) -> None:
+def appended_bytes_are_the_content(fs: FilesystemWorkspace) -> None:
     """What was appended before close is the file's content.
 
     Otherwise: Nothing that is saved here can be trusted.
@@ -108,7 +108,7 @@ def keeps_what_is_appended(fs: FilesystemWorkspace) -> None:
 
 
 @writing.check("FS-177", *_APPEND)
-def appends_nothing(fs: FilesystemWorkspace) -> None:
+def appending_nothing_changes_nothing(fs: FilesystemWorkspace) -> None:
     """An append of 0 bytes is OK and changes nothing, whatever its buffer is.
 
     Otherwise: Writing an empty string fails, or crashes on a NULL buffer.
@@ -118,7 +118,7 @@ def appends_nothing(fs: FilesystemWorkspace) -> None:
 
 
 @writing.check("FS-178", *_APPEND, level=ROBUST)
-def keeps_bytes_of_all_kinds(fs: FilesystemWorkspace) -> None:
+def bytes_of_all_kinds_arrive(fs: FilesystemWorkspace) -> None:
     """Big appends, many small ones, and bytes of any value arrive exactly and in order.
 
     Otherwise: Large or binary files are corrupted.
@@ -132,7 +132,7 @@ def keeps_bytes_of_all_kinds(fs: FilesystemWorkspace) -> None:
 
 
 @writing.check("FS-179", *_TELL)
-def tells_the_position(fs: FilesystemWorkspace) -> None:
+def tell_counts_the_bytes(fs: FilesystemWorkspace) -> None:
     """tell is 0 for a new file, and the number of appended bytes after that.
 
     Otherwise: TFRecord and checkpoint indices point to wrong places.
@@ -146,7 +146,7 @@ def tells_the_position(fs: FilesystemWorkspace) -> None:
 
 
 @writing.check("FS-180", *_TELL)
-def tells_twice(fs: FilesystemWorkspace) -> None:
+def tell_changes_nothing(fs: FilesystemWorkspace) -> None:
     """tell changes nothing: asked twice it answers the same.
 
     Otherwise: Who asks for the position moves it, and leaves a hole in the file.
@@ -162,7 +162,7 @@ def tells_twice(fs: FilesystemWorkspace) -> None:
 
 
 @writing.check("FS-181", *_TELL, level=ROBUST)
-def tells_failure_by_minus_one(fs: FilesystemWorkspace) -> None:
+def a_failing_tell_returns_minus_one(fs: FilesystemWorkspace) -> None:
     """tell returns -1 exactly when it sets another code than OK.
 
     Otherwise: TensorFlow stores -1 as the position, or takes a wrong one.
@@ -198,7 +198,7 @@ def _expect_consistent(answer: Answer, what: str) -> None:
 
 
 @writing.check("FS-182", *_APPEND)
-def shows_what_is_synced(fs: FilesystemWorkspace) -> None:
+def readers_see_what_is_synced(fs: FilesystemWorkspace) -> None:
     """After sync a second reader sees all bytes; after flush it should.
 
     Otherwise: Event files that others follow, such as TensorBoard's, stay empty while training
@@ -233,7 +233,7 @@ def _is_seen_after(fs: FilesystemWorkspace, uri: str, writer: Writer, slot: str)
 
 
 @writing.check("FS-183", *_APPEND)
-def shows_what_is_closed(fs: FilesystemWorkspace) -> None:
+def readers_see_what_is_closed(fs: FilesystemWorkspace) -> None:
     """After close a new reader sees all bytes.
 
     Otherwise: The end of each file is missing.
@@ -246,7 +246,7 @@ def shows_what_is_closed(fs: FilesystemWorkspace) -> None:
 
 
 @writing.check("FS-190", *_APPEND, level=ROBUST)
-def writes_in_two_threads(fs: FilesystemWorkspace) -> None:
+def two_threads_write_two_files(fs: FilesystemWorkspace) -> None:
     """Two files are written by two threads at the same time without mixing.
 
     Otherwise: Parallel savers write into each other's files.
@@ -273,7 +273,7 @@ def writes_in_two_threads(fs: FilesystemWorkspace) -> None:
 @writing.check(
     "FS-191", "new_writable_file", level=ROBUST, traits="writes permissions", severity=WARNING
 )
-def respects_missing_rights(fs: FilesystemWorkspace) -> None:
+def missing_rights_are_permission_denied(fs: FilesystemWorkspace) -> None:
     """Writing where nothing may be written is PERMISSION_DENIED.
 
     Otherwise: Users are told anything but that their rights are missing.
@@ -299,7 +299,7 @@ _OPEN_AT_ONCE = 16
 
 
 @closing.check("FS-184", *_APPEND, level=WORKS)
-def cleans_up_what_is_closed(fs: FilesystemWorkspace) -> None:
+def cleanup_changes_no_closed_file(fs: FilesystemWorkspace) -> None:
     """close and then cleanup end a file, and cleanup changes nothing in it.
 
     Otherwise: The usual end of each written file crashes, or damages it.
@@ -316,7 +316,7 @@ def cleans_up_what_is_closed(fs: FilesystemWorkspace) -> None:
 
 
 @closing.check("FS-185", "new_writable_file", ways=RAW, severity=WARNING)
-def cleans_up_what_is_abandoned(fs: FilesystemWorkspace) -> None:
+def cleanup_without_close_leaves_nothing(fs: FilesystemWorkspace) -> None:
     """cleanup without close releases everything.
 
     Otherwise: TensorFlow cleans abandoned files up without closing them: each leaks a descriptor.
@@ -337,7 +337,7 @@ def cleans_up_what_is_abandoned(fs: FilesystemWorkspace) -> None:
 
 
 @closing.check("FS-336", *_APPEND)
-def leaves_nothing_of_what_is_closed(fs: FilesystemWorkspace) -> None:
+def writing_often_leaves_nothing(fs: FilesystemWorkspace) -> None:
     """Writing and closing files again and again leaves no descriptors or memory behind.
 
     Otherwise: A program that saves often runs out of descriptors, and then cannot save.
@@ -355,7 +355,7 @@ def leaves_nothing_of_what_is_closed(fs: FilesystemWorkspace) -> None:
 
 
 @closing.check("FS-186", *_APPEND, level=WORKS, ways=RAW)
-def leaves_cleanup_to_the_host(fs: FilesystemWorkspace) -> None:
+def close_does_not_clean_up(fs: FilesystemWorkspace) -> None:
     """close does not run cleanup: the handle can still be cleaned up after it.
 
     Otherwise: The host calls cleanup after close: memory is freed twice.
@@ -378,7 +378,7 @@ def leaves_cleanup_to_the_host(fs: FilesystemWorkspace) -> None:
 
 
 @closing.check("FS-187", *_APPEND)
-def cleans_up_after_a_failing_close(fs: FilesystemWorkspace) -> None:
+def cleanup_after_a_failing_close_is_safe(fs: FilesystemWorkspace) -> None:
     """After a failing close cleanup is safe, and the failure is told.
 
     Otherwise: A full disk ends in a crash, or in a file that looks whole.
@@ -406,7 +406,7 @@ def _expect_told(answers: list[Answer]) -> None:
 
 
 @closing.check("FS-188", *_APPEND)
-def tells_that_there_is_no_room(fs: FilesystemWorkspace) -> None:
+def a_full_store_is_resource_exhausted(fs: FilesystemWorkspace) -> None:
     """Without room, append, flush or close is RESOURCE_EXHAUSTED, and close of a part is never OK.
 
     Otherwise: A truncated file is taken for a whole one.
@@ -433,7 +433,7 @@ def tells_that_there_is_no_room(fs: FilesystemWorkspace) -> None:
 
 
 @closing.check("FS-189", *_APPEND, level=WORKS, ways=HOST)
-def refuses_what_is_closed(fs: FilesystemWorkspace) -> None:
+def a_closed_file_is_refused(fs: FilesystemWorkspace) -> None:
     """A closed file takes no more calls: close again is harmless, all else is refused.
 
     Otherwise: TensorFlow forwards such calls, and plugins crash on them; this host refuses them.
@@ -481,7 +481,7 @@ def appending_creates_a_file(fs: FilesystemWorkspace) -> None:
 
 
 @appending.check("FS-193", "new_appendable_file")
-def keeps_what_is_there(fs: FilesystemWorkspace) -> None:
+def appending_keeps_the_content(fs: FilesystemWorkspace) -> None:
     """new_appendable_file keeps what is there, and appends go behind it.
 
     Otherwise: A log that is continued loses what was in it.
@@ -493,7 +493,7 @@ def keeps_what_is_there(fs: FilesystemWorkspace) -> None:
 
 
 @appending.check("FS-194", "new_appendable_file", "tell", severity=WARNING)
-def tells_the_end(fs: FilesystemWorkspace) -> None:
+def tell_starts_at_the_end(fs: FilesystemWorkspace) -> None:
     """tell of a file that was just opened for appending is its length.
 
     Otherwise: Offsets that a writer notes down are wrong by the length of the old content.
@@ -513,7 +513,7 @@ refusals(appending, {
 
 
 @appending.check("FS-198", "new_appendable_file")
-def changes_nothing_without_appends(fs: FilesystemWorkspace) -> None:
+def appending_nothing_keeps_the_file(fs: FilesystemWorkspace) -> None:
     """Opening for appending and closing again changes nothing.
 
     Otherwise: Files are emptied by those who only look whether they can be written.

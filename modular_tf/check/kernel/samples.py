@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import math
+import struct
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modular_tf.abi.data_types import by_name
-from modular_tf.check.kernel.sample_values import can_be_sampled, elements_of, random_elements
+from modular_tf.check.expectation import Unsupported
 from modular_tf.errors import ModularTFError
 from modular_tf.kernel.node import build_node
 
 if TYPE_CHECKING:
     import random
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from modular_tf.abi.data_types import DataType
     from modular_tf.kernel.node import Node
     from modular_tf.kernel.op_definition import ArgDefinition, AttrDefinition, OpDefinition
     from modular_tf.kernel.registration import KernelRegistration
+
+    Reference = Callable[[Any, Mapping[str, Any], Sequence[Any]], Any]
 
 _LIST_LENGTH = 2  # of inputs that are several tensors
 _FLOAT = by_name("float")
@@ -83,8 +88,7 @@ def sample_of(
 ) -> Sample:
     """Return a call of a kernel.
 
-    Raises:
-        NoSampleError: An input or attribute is of a kind that cannot be made up.
+    Raises `NoSampleError` where an input or attribute is of a kind that cannot be made up.
     """
     attrs = _types(registration, definition)
     groups = [_tensors(arg, attrs, form, numbers) for arg in definition.inputs]
@@ -176,3 +180,143 @@ def _one(attr: AttrDefinition, form: Form) -> Any:
 
 def _shown(value: Any) -> str:
     return f"[{', '.join(map(_shown, value))}]" if isinstance(value, (list, tuple)) else str(value)
+
+
+# -- elements -------------------------------------------------------------------------------------
+
+_FLOATS = {"float": "f", "double": "d", "half": "e"}
+_COMPLEX = {"complex64": "2f", "complex128": "2d"}
+_INTEGERS = {
+    "int8": "b", "uint8": "B", "int16": "h", "uint16": "H", "int32": "i", "uint32": "I",
+    "int64": "q", "uint64": "Q", "qint8": "b", "quint8": "B", "qint16": "h", "quint16": "H",
+    "qint32": "i",
+}  # fmt: skip
+_TOLERANCES = {"float": 1e-3, "double": 1e-9, "half": 2e-2, "bfloat16": 5e-2}
+_MOST = 3
+
+
+def can_be_sampled(kind: DataType) -> bool:
+    """Return whether there are sample values of a type."""
+    return kind.name in {*_FLOATS, *_COMPLEX, *_INTEGERS, "bfloat16", "bool"}
+
+
+def random_elements(kind: DataType, count: int, numbers: random.Random) -> bytes:
+    """Return small random elements; integers are not negative, since many are indices."""
+    if kind.name in _INTEGERS or kind.name == "bool":
+        most = 1 if kind.name == "bool" else _MOST
+        return elements_of(kind, [numbers.randint(0, most) for _ in range(count)])
+    # Quarters are exact in all types.
+    return elements_of(kind, [numbers.randint(-4 * _MOST, 4 * _MOST) / 4 for _ in range(count)])
+
+
+def elements_of(kind: DataType, values: Iterable[float]) -> bytes:
+    """Return numbers as elements of a type."""
+    return b"".join(_packed(kind, value) for value in values)
+
+
+def _packed(kind: DataType, value: float) -> bytes:
+    if kind.name in _FLOATS:
+        return struct.pack(_FLOATS[kind.name], value)
+    if kind.name in _COMPLEX:
+        return struct.pack(_COMPLEX[kind.name], value, value)
+    if kind.name == "bfloat16":
+        return struct.pack("I", struct.unpack("I", struct.pack("f", value))[0])[2:]
+    if kind.name == "bool":
+        return bytes([bool(value)])
+    return struct.pack(_INTEGERS[kind.name], int(value))
+
+
+def agree(kind: DataType, one: bytes, other: bytes) -> bool:
+    """Return whether elements are equal, floating point numbers within the accuracy of the type."""
+    if one == other or len(one) != len(other):
+        return one == other
+    tolerance = _TOLERANCES.get(kind.name)
+    if tolerance is None:
+        return False
+    pairs = zip(_floats(kind, one), _floats(kind, other), strict=True)
+    return all(_close(a, b, tolerance) for a, b in pairs)
+
+
+def _close(one: float, other: float, tolerance: float) -> bool:
+    if math.isnan(one) or math.isnan(other):
+        return math.isnan(one) and math.isnan(other)
+    return math.isclose(one, other, rel_tol=tolerance, abs_tol=tolerance)
+
+
+def _floats(kind: DataType, elements: bytes) -> Sequence[float]:
+    if kind.name == "bfloat16":
+        halves = [elements[at : at + 2] for at in range(0, len(elements), 2)]
+        return [struct.unpack("f", b"\0\0" + half)[0] for half in halves]
+    letter = _FLOATS[kind.name]
+    return struct.unpack(f"{len(elements) // kind.size}{letter}", elements)
+
+
+# -- what numpy computes for well-known operations -------------------------------------------------
+
+
+class Output(NamedTuple):
+    """A tensor that came out."""
+
+    kind: DataType
+    shape: tuple[int, ...]
+    data: bytes
+
+
+_KINDS = frozenset({"float", "double", "int32", "int64"})
+
+
+def _function(name: str) -> Reference:
+    return lambda numpy, _, inputs: getattr(numpy, name)(*inputs)
+
+
+def _reduction(name: str) -> Reference:
+    def reduce(numpy: Any, attrs: Mapping[str, Any], inputs: Sequence[Any]) -> Any:
+        values, axes = inputs
+        axis = tuple(int(each) for each in numpy.atleast_1d(axes))
+        return getattr(numpy, name)(values, axis=axis, keepdims=attrs.get("keep_dims", False))
+
+    return reduce
+
+
+def _matmul(_: Any, attrs: Mapping[str, Any], inputs: Sequence[Any]) -> Any:
+    a, b = inputs
+    left = a.T if attrs.get("transpose_a") else a
+    return left @ (b.T if attrs.get("transpose_b") else b)
+
+
+_REFERENCES: Mapping[str, Reference] = {
+    "MatMul": _matmul,
+    "Relu": lambda numpy, _, inputs: numpy.maximum(inputs[0], 0),
+    "Transpose": lambda numpy, _, inputs: numpy.transpose(inputs[0], inputs[1]),
+    **{op: _function(name) for op, name in {
+        "Abs": "abs", "Add": "add", "AddV2": "add", "Ceil": "ceil", "Cos": "cos", "Exp": "exp",
+        "Floor": "floor", "Identity": "copy", "Maximum": "maximum", "Minimum": "minimum",
+        "Mul": "multiply", "Neg": "negative", "Sin": "sin", "Square": "square", "Sub": "subtract",
+        "Tanh": "tanh",
+    }.items()},
+    **{op: _reduction(name) for op, name in {
+        "Max": "max", "Mean": "mean", "Min": "min", "Prod": "prod", "Sum": "sum",
+    }.items()},
+}  # fmt: skip
+
+
+def reference_of(sample: Sample) -> list[Output] | None:
+    """Return what a sample should give, None where that is not known.
+
+    Raises `Unsupported` where numpy is not installed.
+    """
+    compute = _REFERENCES.get(sample.node.op)
+    kinds = (*sample.node.input_types, *sample.node.output_types)
+    if compute is None or not all(kind.name in _KINDS for kind in kinds):
+        return None
+    try:
+        numpy = import_module("numpy")
+    except ImportError:
+        raise Unsupported("numpy is not installed") from None
+    inputs = [
+        numpy.frombuffer(each.data, each.kind.element_name).reshape(each.shape)
+        for each in sample.tensors
+    ]
+    (kind,) = sample.node.output_types
+    found = numpy.asarray(compute(numpy, sample.node.attrs, inputs), kind.element_name)
+    return [Output(kind, found.shape, found.tobytes())]

@@ -9,11 +9,10 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from modular_tf.check.sanitizer_runtime import is_sanitizer_library
 from modular_tf.native.ffi import ffi
 from modular_tf.native.library import process_symbol
 from modular_tf.native.preloading import library_path, preloaded, with_preloaded
-from modular_tf.native.sanitizers import sanitizer_of_process
+from modular_tf.native.sanitizers import is_sanitizer_library, sanitizer_of_process
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

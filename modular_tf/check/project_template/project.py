@@ -8,8 +8,8 @@ import os
 import re
 import shutil
 import tempfile
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import modular_tf
 from modular_tf.abi.registered_names import TENSORFLOW_DEVICE_NAME
@@ -53,10 +53,6 @@ class ProjectNames:
     def users_write(self) -> str:
         """How the user of the plugin names what it serves."""
         return f"{self.registered}://" if self.kind == "filesystem" else f"{self.registered}:0"
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return them as JSON knows them."""
-        return asdict(self)
 
 
 def project_names(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from modular_tf.check.report.wording import Cause
 
 _SHOWN_AT_LENGTH = (*sorted(BAD, key=lambda verdict: verdict.value), Verdict.WARNED)
-_SHOWN_IN_SHORT = (Verdict.NOTED, Verdict.KNOWN)
+_SHOWN_IN_SHORT = (Verdict.NOTED, Verdict.KNOWN, Verdict.BLOCKED)
 _FIRST_COLUMN = 16
 _MOST_BLOCKED = 3
 _STYLES = {
@@ -82,7 +82,6 @@ def plugin_lines(plugin: PluginReport, *, verbose: bool) -> Iterator[Line]:
         yield Line("")
         yield from _at_length(plugin, cause)
     yield from _in_short(plugin, _SHOWN_IN_SHORT)
-    yield from _blocked(plugin)
     if verbose:
         yield from _in_short(plugin, (Verdict.SKIPPED, Verdict.PASSED))
     for known in plugin.outdated:
@@ -139,29 +138,21 @@ def again(plugin: PluginReport, check_id: str) -> str:
 
 
 def _in_short(plugin: PluginReport, verdicts: Sequence[Verdict]) -> Iterator[Line]:
+    """Yield a line for each cause; where checks were blocked, with the first of them."""
     for verdict in verdicts:
-        for number, cause in enumerate(causes(plugin.outcomes, (verdict,))):
-            if number == 0:
-                yield Line("")
-            first = cause.first
-            requirement = all_checks()[first.check_id].rule.requirement
-            what = requirement if verdict is Verdict.PASSED else headline(first)
-            rest = f" {first.check_id} ({places(cause.outcomes)}): {what}"
-            yield Line("", _STYLES.get(verdict, ""), verdict.value, rest)
-
-
-def _blocked(plugin: PluginReport) -> Iterator[Line]:
-    """Yield a line for each cause, with the first of the checks that it kept from being tried."""
-    for number, cause in enumerate(causes(plugin.outcomes, (Verdict.BLOCKED,))):
-        if number == 0:
+        found = list(causes(plugin.outcomes, (verdict,)))
+        if found:
             yield Line("")
-        ids, first = cause.check_ids, cause.first
-        named = ", ".join(ids[:_MOST_BLOCKED])
-        if (more := len(ids) - _MOST_BLOCKED) > 0:
-            named += f", and {more} more"
-        found = f" ({without_own_folders(first.found)})" if first.found else ""
-        rest = f" {named}: {headline(first)}{found}"
-        yield Line("", _STYLES[Verdict.BLOCKED], Verdict.BLOCKED.value, rest)
+        for cause in found:
+            first, ids = cause.first, cause.check_ids
+            named, what = f"{first.check_id} ({places(cause.outcomes)})", headline(first)
+            if verdict is Verdict.PASSED:
+                what = all_checks()[first.check_id].rule.requirement
+            elif verdict is Verdict.BLOCKED:
+                more = len(ids) - _MOST_BLOCKED
+                named = ", ".join(ids[:_MOST_BLOCKED]) + (f", and {more} more" if more > 0 else "")
+                what += f" ({without_own_folders(first.found)})" if first.found else ""
+            yield Line("", _STYLES.get(verdict, ""), verdict.value, f" {named}: {what}")
 
 
 def _table(plugin: PluginReport) -> Iterator[Line]:

@@ -35,6 +35,7 @@ _OWN_FOLDERS = re.compile(
     # Digits are tried from their first one only: the time is linear, whatever a plugin has written.
     r"(?:(?<![0-9a-f])[0-9a-f]{12,}-[0-9]+/(?:[A-Z]{2}-[0-9]{3}-[0-9]+(?:/|(?=')))?)+"
 )
+_NUMBER_OF_HANDLE = re.compile(r"(?<=[a-z])[0-9]+\b")
 _SOURCE_LINE = re.compile(r" at (.+:[0-9]+)$")
 _OF_THE_HOST = re.compile(r"^modular_tf: .* \[LD-130\]$")  # the report has all that it says
 
@@ -223,14 +224,15 @@ def causes(outcomes: Iterable[Outcome], verdicts: Iterable[Verdict]) -> Iterator
 
 def _key(outcome: Outcome) -> Hashable:
     incident = outcome.incident
+    found = _NUMBER_OF_HANDLE.sub("", headline(outcome))  # it is another one in each way
     if outcome.verdict is Verdict.BLOCKED:
-        return headline(outcome)
+        return found
     if incident is None or outcome.verdict is Verdict.KNOWN:
-        return outcome.check_id, headline(outcome)
+        return outcome.check_id, found
     function = _function_of(incident.last_call)
     frame = _own_frame(incident)
     if function is None and frame is None:
-        return outcome.check_id, headline(outcome)
+        return outcome.check_id, found
     if outcome.verdict is Verdict.HUNG:  # where a loop was when it was interrupted is chance
         return function, incident.signal
     return function, incident.signal, incident.exit_status, frame

@@ -14,7 +14,7 @@ import click
 from modular_tf.cli.frame import Invocation, argument, command
 from modular_tf.cli.fs.work import FileWork, ManyFilesCommand, Rules, uris_argument
 from modular_tf.cli.output import report_error
-from modular_tf.cli.process import Exit, ReaderGoneError, give_up
+from modular_tf.cli.process import Exit
 from modular_tf.cli.values import SOURCE, TARGET
 from modular_tf.errors import FailedPreconditionError
 from modular_tf.filesystem.copying import COPY_BLOCK, read_all, require_all_read, write_whole
@@ -70,10 +70,7 @@ class _Changes(FileWork):
         if self._call.json:
             rehearsal = {"dry_run": True} if self._is_rehearsal else {}
             values = {**self._lists, "totals": self.totals_as_object(), **rehearsal}
-            try:
-                self._call.json_object(**values)
-            except ReaderGoneError:  # which would end the command with success
-                give_up(sys.stdout)
+            self._call.json_object(**values)
         return self.exit_code
 
 
@@ -168,12 +165,7 @@ def copy_out(work: FileWork, uris: Sequence[str]) -> None:
 
     sys.stdout.flush()
     work.totals.find(len(uris))
-    try:
-        work.run(step, map(_Uri, uris))
-    except ReaderGoneError:
-        if not work.failures:
-            raise  # the reader had enough
-        give_up(sys.stdout)
+    work.run(step, map(_Uri, uris))
 
 
 def copy_in(work: FileWork, target: str) -> None:

@@ -20,6 +20,7 @@ from modular_tf.cli.process import (
     Exit,
     OutputError,
     ReaderGoneError,
+    expect_exit,
     leave,
     terminate_as_interrupt,
 )
@@ -146,6 +147,7 @@ class FileWork(Job):
         """Report a failure and count it; raise what ends the command."""
         if isinstance(error, (ReaderGoneError, OutputError)) or not isinstance(error, EXPECTED):
             raise error
+        expect_exit(Exit.NO)
         super().fail(uri, error)
         self._progress.clear()
         report_error(message_of(error, uri), uri)

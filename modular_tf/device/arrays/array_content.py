@@ -6,19 +6,18 @@ import operator
 import struct
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modular_tf.abi.data_types import by_name as number_type
-from modular_tf.abi.dlpack_devices import HOST
+from modular_tf.abi.dlpack_devices import DLPACK_VERSION, HOST, DeviceType
 from modular_tf.abi.dlpack_elements import ElementType, TypeCode, by_dtype, by_name, by_numpy
-from modular_tf.device.arrays.tensor_import import compact_host_tensor
 from modular_tf.device.memory.device_memory import HostMemory, host_buffer
 from modular_tf.errors import InvalidArgumentError
 from modular_tf.native.ffi import ffi
 from modular_tf.native.fresh_host_memory import address_of, fresh_host_memory
-from modular_tf.native.tensor import Tensor, bytes_of_elements, repacked
+from modular_tf.native.tensor import Tensor, bytes_of_elements, consume, repacked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,8 +49,7 @@ _FORMATS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class ArrayContent:
+class ArrayContent(NamedTuple):
     """The elements of a source in C order without gaps."""
 
     shape: tuple[int, ...]
@@ -324,3 +322,60 @@ def bytes_of(tensor: Tensor) -> memoryview:
     """
     flat = Tensor(tensor.address, (tensor.nbytes,), None, _BYTE, HOST, tensor, tensor.read_only)
     return memoryview(flat)
+
+
+# -- tensors of other libraries, by DLPack ---------------------------------------------------------
+
+
+def compact_host_tensor(producer: Any) -> Tensor:
+    """Return a producer's tensor in host memory and C order, copied only if it must be.
+
+    Raises InvalidArgumentError if it is not in host memory and its producer does not bring it
+    there.
+    """
+    place = HOST
+    try:
+        place = producer.__dlpack_device__()
+        refuse_negated(producer)
+        try:
+            is_on_host = DeviceType(int(place[0])) is DeviceType.CPU
+        except ValueError:
+            raise BufferError(f"its memory is on the unknown DLPack device {place}") from None
+        wishes: dict[str, Any] = {} if is_on_host else {"dl_device": HOST}
+        try:
+            capsule = producer.__dlpack__(max_version=DLPACK_VERSION, **wishes)
+        except TypeError as error:
+            if wishes:
+                raise BufferError(f"it cannot be asked for host memory: {error}") from None
+            capsule = producer.__dlpack__()  # it knows no versions
+        try:
+            tensor = consume(capsule)
+        except ValueError as error:
+            raise BufferError(f"its __dlpack__ gave nothing to take: {error}") from error
+        if not DeviceType(tensor.dlpack_device[0]).is_host_readable:
+            text = f"its memory is on DLPack device {tensor.dlpack_device}"
+            raise BufferError(text)  # noqa: TRY301  (one report for all)
+        sizes = [max(size, 1) for size in tensor.shape]
+        compact = tuple(prod(sizes[at + 1 :]) for at in range(tensor.ndim))
+        if tensor.strides == compact or not tensor.size:
+            return tensor
+        return consume(tensor.__dlpack__(max_version=DLPACK_VERSION, copy=True))
+    except BufferError as error:
+        remedy = "" if place[0] == DeviceType.CPU else "; move it to host memory first"
+        raise InvalidArgumentError(
+            f"{type(producer).__name__!r} object for a device array: {error}{remedy}"
+        ) from error
+
+
+def refuse_negated(producer: Any) -> None:
+    """Raise BufferError if a producer's elements are not negated yet, as torch's `is_neg()` says.
+
+    Those of `tensor.conj().imag` are not. DLPack has no flag for that. torch itself refuses to
+    export a lazy conjugation, but not these.
+    """
+    ask = getattr(producer, "is_neg", None)
+    if callable(ask) and ask() is True:
+        raise BufferError(
+            "Can't export tensors with the negative bit set, whose memory has the other sign;"
+            " use tensor.resolve_neg()"
+        )

@@ -77,30 +77,22 @@ def parse_dlpack_types(named: Mapping[str, str]) -> dict[str, DeviceType]:
 
 
 def dlpack_device(
-    platform: str,
-    ordinal: int,
-    *,
-    is_host_readable: bool = False,
-    kind: DeviceType = DeviceType.EXT_DEV,
+    platform: str, ordinal: int, *, kind: DeviceType = DeviceType.EXT_DEV
 ) -> tuple[int, int]:
-    """Return the DLPack device of memory.
+    """Return the DLPack device of memory that the host cannot read; what it can is `HOST`.
 
-    Memory that the host can read is kDLCPU, whoever allocated it: consumers refuse the types of
-    pinned memory. Other memory is kDLExtDev with a number of this process, unless the user says
-    what it really is; a vendor's type is never concluded from a name.
+    It is kDLExtDev with a number of this process, unless the user says what it really is; a
+    vendor's type is never concluded from a name.
 
     Args:
         platform: The platform's name.
         ordinal: The device's number on it, which types other than kDLExtDev have as their number;
             managed memory is of all devices, and has 0.
-        is_host_readable: Whether the host may read the memory by its address, now.
         kind: What the user's configuration says that the platform's memory is.
 
     Raises:
         InvalidArgumentError: The ordinal is outside a platform's range.
     """
-    if is_host_readable:
-        return HOST
     if kind is DeviceType.EXT_DEV:
         return int(kind), _NUMBERS.number(platform, ordinal)
     return int(kind), ordinal if kind.is_numbered else 0

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from modular_tf.device.device_core import owned
 from modular_tf.device.memory.allocator_stats import memory_usage
-from modular_tf.device.memory.memory_limit import (
+from modular_tf.device.memory.memory_settings import (
     device_bytes_limit,
     garbage_collection,
     host_bytes_limit,

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import atexit
 import sys
+import threading
 import time
-from contextlib import contextmanager
+from collections import deque
+from contextlib import contextmanager, suppress
 from operator import index
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from modular_tf.abi.status_codes import Code
+from modular_tf.concurrency.fork_lock import ForkLock
+from modular_tf.concurrency.threads import Worker, start_thread
 from modular_tf.device.device_core import (
     NativeObject,
     check_natural,
     owned,
+    running_as,
     running_core,
     usable,
     whole_number,
@@ -25,13 +31,13 @@ from modular_tf.device.memory.device_memory import (
     host_buffer,
 )
 from modular_tf.device.streams.event import SLICE_NS, Event, EventStatus, end_of, slice_ns
-from modular_tf.device.streams.host_callback import HostCallbacks
-from modular_tf.device.streams.in_flight import COST, InFlight, end_of_stream
 from modular_tf.errors import (
     ClosedError,
     DeadlineExceededError,
+    InternalError,
     InvalidArgumentError,
     ModularTFError,
+    ResourceExhaustedError,
     UnimplementedError,
 )
 from modular_tf.native.ffi import ffi, lib
@@ -42,7 +48,10 @@ if TYPE_CHECKING:
 
     from modular_tf.device.device_core import DeviceCore
     from modular_tf.device.memory.device_memory import HostBuffer
-    from modular_tf.device.streams.in_flight import Used
+
+    Used = list[object]
+    Batch = list[Used]
+    Sealed = list[Any]  # a batch, and its event or None
 
 _MISFITS = TypeError, AttributeError, OverflowError
 """What the native core, and what comes before it, raise of arguments that do not fit."""
@@ -566,3 +575,339 @@ def _hold(used: _InMemory | DeviceMemory | HostMemory) -> object:
     """Return what keeps a memory, or that of an array, whose exports wait from then on."""
     memory = used if isinstance(used, (DeviceMemory, HostMemory)) else used.memory
     return held(memory)[1] if isinstance(memory, DeviceMemory) else memory.view
+
+
+# -- the memory that a stream's work uses, kept alive until the stream has done it; and its end ----
+
+
+_BATCH_BYTES = 16 << 20
+"""Bytes copied between two events of the stream's own: dropped memories must not pile up."""
+
+COST = _BATCH_BYTES // 64
+"""Bytes that any operation counts as, besides: an event costs as much as a short copy."""
+
+
+class InFlight:
+    """The buffers and memories of one stream's work. [any thread]
+
+    An operation is in a batch before the plugin has it, so that an interrupt finds everything held
+    whenever it comes:
+
+    1. append what it uses, as a list, to `batch`, and enqueue it;
+    2. when the plugin has it, or that is not known, call `keep` if `batch` is another one by now;
+    3. when the plugin has it, take its bytes and `COST` from `room`; call `end_batch` without any;
+    4. when the plugin has refused it, call `release_rejected`.
+
+    A full batch ends with an event; once the plugin says that this is COMPLETE, the batch is
+    dropped. Where it says that it failed, or cannot make an event, all is kept until the stream is
+    known to be done or is destroyed. No lock is held while the plugin is called, which may wait for
+    a callback that uses the stream.
+    """
+
+    __slots__ = ("_drops", "_lock", "batch", "room", "sealed")
+
+    def __init__(self) -> None:
+        # what the last operations use; another thread may seal it at any time
+        self.batch: Batch = []
+        # bytes that fit into it; about, where several threads feed the stream
+        self.room = _BATCH_BYTES
+        # batches that the stream may not have passed, in its order
+        self.sealed: deque[Sealed] = deque()
+        self._lock = ForkLock()
+        self._drops = False
+
+    def keep(self, batch: Batch, used: Used) -> None:
+        """Keep what an operation uses, also if its batch was sealed before it was enqueued.
+
+        `batch` is `self.batch` as it was before the operation was enqueued; it has `used`.
+        """
+        while self.batch is not batch:
+            batch = self.batch
+            batch.append(used)
+
+    def release_rejected(self, used: Used) -> None:
+        """Release what an operation uses that the plugin has rejected."""
+        used.clear()
+        with suppress(ValueError):  # sealed meanwhile, with its batch
+            self.batch.remove(used)  # or another one without content, whose thread removes this
+
+    def end_batch(self, stream: Stream) -> None:
+        """Mark the batch for release when the stream has passed it; release those it has passed."""
+        self.release_passed()
+        self.mark(self.seal(), stream)
+
+    def seal(self) -> Sealed | None:
+        """End the batch; return it, or the one before where it is empty, None without any.
+
+        It may be dropped when the stream has passed what it holds now.
+        """
+        with self._lock:
+            batch = self.batch
+            if not batch:
+                return self.sealed[-1] if self.sealed else None
+            sealed: Sealed = [batch, None]
+            self.sealed.append(sealed)  # first: an interrupt must find the batch held
+            if self.batch is batch:  # not sealed by a signal handler meanwhile
+                self.batch, self.room = [], _BATCH_BYTES
+            return sealed
+
+    def mark(self, sealed: Sealed | None, stream: Stream) -> None:
+        """Mark a sealed batch for release when the stream has passed its present work."""
+        if sealed is None:
+            return
+        with suppress(ModularTFError):
+            sealed[1] = stream.record_event()
+
+    def release_passed(self) -> bool:
+        """Release the batches that the stream has passed; return whether there were any."""
+        dropped = False
+        while (first := self._first_sealed()) is not None and _is_passed(first[1]):
+            if not self.release_through(first):
+                break
+            dropped = True
+        return dropped
+
+    def _first_sealed(self) -> Sealed | None:
+        try:
+            return self.sealed[0]
+        except IndexError:
+            return None
+
+    def release_through(self, sealed: Sealed | None) -> bool:
+        """Release a sealed batch and all before it, which the stream has passed.
+
+        Returns whether there was anything; False where this thread is in the middle of it.
+        """
+        with self._lock:
+            held = self.sealed
+            if self._drops or not held:
+                return False
+            passed = [held.popleft()] if held[0] is sealed else self._take_through(sealed)
+        _empty(passed)  # without the lock: the plugin gets its memory back
+        return bool(passed)
+
+    def _take_through(self, sealed: Sealed | None) -> list[Sealed]:
+        if not any(each is sealed for each in self.sealed):
+            return []
+        self._drops = True  # a signal handler must not take the one that is looked for
+        taken: list[Sealed] = []
+        try:
+            while not taken or taken[-1] is not sealed:
+                taken.append(self.sealed.popleft())
+        finally:
+            self._drops = False
+        return taken
+
+    def release_all(self) -> None:
+        """Release everything: the stream is done and gets no more work."""
+        held, last = self.sealed.copy(), self.batch
+        self.batch = []
+        self.sealed.clear()
+        _empty([*held, [last, None]])
+
+    def is_busy(self) -> bool:
+        """Return whether the stream may still use any of it."""
+        return bool(self.batch or self.sealed)
+
+    def __len__(self) -> int:
+        return len(self.batch) + sum(len(batch) for batch, _ in self.sealed.copy())
+
+
+def _empty(passed: list[Sealed]) -> None:
+    """Release what batches hold, also where frames of a failed wait hold the batches.
+
+    CPython crashes where its collector finds a memoryview together with the one who uses its
+    buffer. What an operation uses stays a list, since another thread may be about to keep it again.
+    """
+    for batch, _ in passed:
+        batch.clear()
+
+
+def _is_passed(event: Event | None) -> bool:
+    try:
+        return event is not None and event.status is EventStatus.COMPLETE
+    except ModularTFError:
+        return False
+
+
+def end_of_stream(in_flight: InFlight, kept: set[InFlight]) -> Callable[[Any], None]:
+    """Return a function that destroys a stream: waits for its copies, then releases their buffers.
+
+    Plugins may wait for the stream's work in destroy_stream, so a callback, which some of that work
+    may wait for, leaves it to a thread. What the copies use stays in `kept` as long as they may use
+    it: also where the end is interrupted, or left to the device, which is being closed.
+    """
+    core = lib
+
+    def end(native: Any) -> None:
+        try:
+            done = not len(in_flight) or _is_done(core, native)
+        finally:
+            core.mtf_stream_free(native)
+        if done:
+            kept.discard(in_flight)
+            in_flight.release_all()
+
+    def end_or_leave(native: Any) -> None:
+        if running_core() is None or sys.is_finalizing():
+            end(native)
+        else:
+            _leave(end, native)
+
+    return end_or_leave
+
+
+def _is_done(core: Any, native: Any) -> bool:
+    """Return whether the stream is done; False if closing its device waits for it instead."""
+    error = core.mtf_stream_block_until_done(native)
+    try:
+        return not error or not error.closed
+    finally:
+        core.mtf_error_free(error)
+
+
+def _leave(end: Callable[[Any], None], native: Any) -> None:
+    """Destroy a stream on a thread; without one it stays until its device is closed."""
+    thread = threading.Thread(target=end, args=(native,), name="end of a stream", daemon=True)
+    with suppress(ResourceExhaustedError):
+        start_thread(thread)
+
+
+# -- python functions that a stream calls ----------------------------------------------------------
+
+
+_IDLE_NS = 100_000_000
+"""How long a worker without a job stays; streams that are gone have theirs as long."""
+
+
+class HostCallbacks:
+    """The callbacks of one stream, and the thread that runs them. [any thread]
+
+    `error` is of the first callback that raised, as an error of the stream.
+    """
+
+    def __init__(self, core: DeviceCore) -> None:
+        self.error: ModularTFError | None = None
+        self._core = core
+        self._lock = ForkLock()
+        self._functions: dict[int, tuple[Callable[[], object], Any]] = {}
+        self._worker = Worker()
+        queue = lib.mtf_callback_queue_new()
+        if not queue:
+            raise core.failure(lib.mtf_take_error(), "host_callback")
+        self._queue = ffi.gc(queue, lib.mtf_callback_queue_free)
+        core.callbacks.add(self)
+
+    def add(self, stream: Any, function: Callable[[], object]) -> None:
+        """Enqueue the call of a function in a native stream.
+
+        Raises an error if the plugin failed or refused, ResourceExhaustedError if there is no
+        thread to run it; then the stream does not call it.
+        """
+        outcome = ffi.new("int32_t *", lib.MTF_CALLBACK_REFUSED)
+        job = lib.mtf_callback_new(self._queue)
+        if not job:
+            raise self._core.failure(lib.mtf_take_error(), "host_callback")
+        try:
+            self._file(job, function, stream)
+            error = lib.mtf_callback_enqueue(stream, job, outcome)
+        finally:
+            if outcome[0] != lib.MTF_CALLBACK_ENQUEUED:
+                self._functions.pop(job, None)
+                lib.mtf_callback_cancel(job)
+        if error:
+            self._take(job)
+            raise self._core.failure(error, "host_callback")
+        if outcome[0] == lib.MTF_CALLBACK_RUN_NOW:
+            self._run(function)
+        elif outcome[0] == lib.MTF_CALLBACK_REFUSED:
+            raise InternalError(
+                f"{self._core.name}: host_callback returned 0: the callback was not enqueued"
+                f" (plugin {self._core.plugin})",
+                plugin=self._core.plugin,
+                operation="host_callback",
+            )
+
+    def cancel_all(self) -> None:
+        """Drop the callbacks that no stream will call any more."""
+        for job in list(self._functions):
+            lib.mtf_callback_cancel(job)
+            self._take(job)
+
+    def _file(self, job: int, function: Callable[[], object], stream: Any) -> None:
+        """Start the worker if needed; keep the function and the stream until it is called."""
+        with self._lock:
+            self._worker.ensure(self._work, f"callbacks of {self._core.name}")
+            self._functions[job] = function, stream
+
+    def _take(self, job: int) -> Callable[[], object] | None:
+        with self._lock:
+            function, _ = self._functions.pop(job, (None, None))
+            return function
+
+    def _work(self) -> None:
+        while not self._may_leave():
+            while job := lib.mtf_callback_next(self._queue, _IDLE_NS):
+                self._work_on(job)
+
+    def _work_on(self, job: int) -> None:
+        code, message = int(Code.INTERNAL), b"the callback could not be run"
+        with self._lock:
+            function, stream = self._functions.get(job, (None, None))
+        try:
+            code, message = _as_status(self._run(function))
+        finally:
+            lib.mtf_callback_done(job, code, message)
+            self._take(
+                job
+            )  # may drop the last reference to the stream; nothing waits for this then
+            del stream
+
+    def _may_leave(self) -> bool:
+        with self._lock:
+            if not self._worker.is_current:
+                return True
+            if self._functions and not _ended.is_set():
+                return False
+            self._worker.leave()
+            return True
+
+    def _run(self, function: Callable[[], object] | None) -> ModularTFError | None:
+        if function is None:
+            return None
+        try:
+            with running_as(self._core):
+                function()
+        except BaseException as error:  # noqa: BLE001  (nothing may end the worker or cross C)
+            failure = self._failure(error)
+            self.error = self.error or failure
+            return failure
+        return None
+
+    def _failure(self, error: BaseException) -> ModularTFError:
+        if isinstance(error, ModularTFError):
+            return error
+        failure = InternalError(
+            f"{self._core.name}: a callback raised {type(error).__name__}: {error}",
+            code=Code.INTERNAL,
+            plugin=self._core.plugin,
+            operation="host_callback",
+        )
+        failure.__cause__ = error
+        return failure
+
+
+def _as_status(error: ModularTFError | None) -> tuple[int, bytes]:
+    if error is None:
+        return 0, b""
+    return int(error.code), error.message.encode("utf-8", "backslashreplace")
+
+
+_ended = threading.Event()
+
+
+@atexit.register
+def _end() -> None:
+    """Release the plugin threads that wait for a worker, at the end of the interpreter."""
+    _ended.set()
+    lib.mtf_callbacks_end()

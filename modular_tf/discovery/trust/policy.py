@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modular_tf.discovery.sources.search_paths import NO_HOME, expand_home
-from modular_tf.rules.keys import Key, checked_table, flag, list_of, setting
+from modular_tf.rules.keys import Key, checked_table, flag, keys_of, list_of, setting
 
 if TYPE_CHECKING:
     from modular_tf.discovery.file_identity import SeenFile
@@ -55,7 +55,7 @@ def parse_policy(value: Any, base: str) -> TrustPolicy:
 
     Raises `ValueError` if it is no table, or a key is unknown or of the wrong shape.
     """
-    checked = checked_table(TrustPolicy, value, "trust")
+    checked = checked_table(keys_of(TrustPolicy), value, "trust")
     for name in checked.keys() & {"allow_writable", "allow_executable_stack"}:
         checked[name] = tuple(_from(base, glob) for glob in checked[name])
     if "lock" in checked:

@@ -112,8 +112,7 @@ void copy(const CallCounts& counts, mtf_call_counts* copied) {
   std::transform(std::begin(counts.durations), std::end(counts.durations), copied->durations, load);
 }
 
-}  // namespace
-
+// The counts of an operation of a plugin, which are never freed; NULL where there is no memory.
 CallCounts* counts_of(const mtf_plugin* plugin, const char* operation) noexcept {
   Bucket& bucket = buckets[bucket_of(plugin, operation)];
   if (CallCounts* found = find(bucket, plugin, operation)) return found;
@@ -140,6 +139,8 @@ void count_end(CallCounts& counts, uint64_t duration_ns, uint64_t bytes, int cod
   if (bytes != 0) add(counts.bytes, bytes);
   if (code != 0) add(counts.failures[code > 0 && code < codes ? code : int{TF_UNKNOWN}], 1);
 }
+
+}  // namespace
 
 // -- the measure of one call --
 

@@ -76,11 +76,6 @@ class CallMeasure {
   bool is_traced_ = false;
 };
 
-// The counts of an operation of a plugin, which are never freed; NULL where there is no memory.
-CallCounts* counts_of(const mtf_plugin* plugin, const char* operation) noexcept;
-void count_begin(CallCounts& counts) noexcept;
-void count_end(CallCounts& counts, uint64_t duration_ns, uint64_t bytes, int code) noexcept;
-
 // Writes a call that has ended into the trace, if there is one.
 void trace_call(const CallUnderWay& call, uint64_t begin_ns, uint64_t end_ns, int code) noexcept;
 

@@ -78,7 +78,7 @@ int mtf_executor::count_held() {
   const mtf::LockGuard lock(mutex_);
   int found = 0;
   for (const mtf::DeviceObject* object : objects_) {
-    for (; object != nullptr; object = object->next) found += object->is_hosts ? 0 : 1;
+    for (; object != nullptr; object = object->next) found += object->is_internal ? 0 : 1;
   }
   return found;
 }

@@ -429,7 +429,7 @@ mtf::Error given_twice(const mtf_memory* region, const char* slot) {
 
 // Has the plugin give a region that is not listed yet, and files it.
 mtf::Error add_region(Source* source, mtf_memory* region, uint64_t bytes) {
-  region->is_hosts = true;
+  region->is_internal = true;
   if (mtf::Error error = mtf::allocate(region, source->kind, bytes)) return error;
   try {
     if (source->file(region)) return nullptr;

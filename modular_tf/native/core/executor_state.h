@@ -70,7 +70,7 @@ struct DeviceObject {
   DeviceObject** link = nullptr;  // what points here; NULL when not listed
   bool is_ending = false;         // taken off the list and not destroyed yet
   bool is_freed = false;          // by its owner, while that lasted
-  bool is_hosts = false;          // no user holds it: what an arena cuts, what a wait polls
+  bool is_internal = false;       // not created by the user: an arena's region, an event that a wait polls
 };
 
 }  // namespace mtf

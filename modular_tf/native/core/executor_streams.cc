@@ -178,7 +178,7 @@ int32_t mtf_stream_poll(mtf_stream* stream, uint64_t nanoseconds) {
   mtf_event* mark = stream->mark.exchange(nullptr);
   if (mark == nullptr) mark = mtf_event_new(stream->owner);
   if (mark == nullptr) return kFailed;
-  mark->is_hosts = true;
+  mark->is_internal = true;
   mtf_error* error = mtf_event_record(mark, stream);
   if (error != nullptr) mtf::fail_with(error);
   const int32_t status = error != nullptr ? kFailed : poll(mark, nanoseconds, kSpin);

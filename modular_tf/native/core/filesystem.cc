@@ -45,6 +45,70 @@ extern "C" void mtf_string_free(char* string) { std::free(string); }
 
 namespace {
 
+// -- what one init of a plugin made, for all its filesystems of the process: some plugins' cleanup ends more
+// than the filesystem that it is given --
+
+// One for each plugin that ever had one: a fork in the middle of a change to the list finds it whole.
+struct SharedInit {
+  void (*init)(TF_Filesystem*, TF_Status*);  // tells plugins apart
+  SharedInit* next;
+  TF_Filesystem handle = {};
+  int users = 0;
+  pid_t process = 0;  // that called init
+};
+
+mtf::Lock all;
+SharedInit* first = nullptr;
+
+SharedInit& of_plugin(const TF_FilesystemOps& table) {
+  for (SharedInit* shared = first; shared != nullptr; shared = shared->next) {
+    if (shared->init == table.init) return *shared;
+  }
+  first = new SharedInit{table.init, first};
+  return *first;
+}
+
+Error call_init(SharedInit& shared, const mtf_plugin* plugin) {
+  shared.handle = {};
+  Error error = guarded({plugin, "init"}, [&](TF_Status* status) {
+    shared.init(&shared.handle, status);
+  });
+  if (!error) shared.process = getpid();
+  return error;
+}
+
+// Calls init unless another filesystem of the plugin is in use, and lets `handle` have what it made.
+Error join_shared_init(const TF_FilesystemOps& table, const mtf_plugin* plugin,
+                       TF_Filesystem* handle) {
+  const mtf::LockGuard lock(all);
+  SharedInit& shared = of_plugin(table);
+  if (shared.users == 0) {
+    if (Error error = call_init(shared, plugin)) return error;
+  }
+  ++shared.users;
+  *handle = shared.handle;
+  return nullptr;
+}
+
+// Calls cleanup after the last use.
+Error leave_shared_init(const TF_FilesystemOps& table, const mtf_plugin* plugin) {
+  // Held meanwhile, so that what cleanup ends is not begun anew before it has ended.
+  const mtf::LockGuard lock(all);
+  SharedInit& shared = of_plugin(table);
+  if (--shared.users != 0) return nullptr;
+  return guarded({plugin, "cleanup"}, [&](TF_Status*) { table.cleanup(&shared.handle); });
+}
+
+// In a forked child, before it has threads: the first caller calls init anew.
+Error repeat_shared_init(const TF_FilesystemOps& table, const mtf_plugin* plugin,
+                         TF_Filesystem* handle) {
+  const mtf::LockGuard lock(all);
+  SharedInit& shared = of_plugin(table);
+  Error error = shared.process == getpid() ? nullptr : call_init(shared, plugin);
+  *handle = shared.handle;
+  return error;
+}
+
 using Init = Error (*)(const TF_FilesystemOps&, const mtf_plugin*, TF_Filesystem*);
 
 Error init_own(const TF_FilesystemOps& table, const mtf_plugin* plugin, TF_Filesystem* handle) {
@@ -55,7 +119,7 @@ Error make_filesystem(const void* tables, const mtf_plugin* plugin, bool is_shar
                       mtf_filesystem** filesystem) {
   auto made = std::make_unique<mtf_filesystem>(tables, plugin);
   made->is_shared = is_shared;
-  const Init init = is_shared ? mtf::join_shared_init : init_own;
+  const Init init = is_shared ? join_shared_init : init_own;
   Error error = init(made->tables->filesystem, plugin, &made->handle);
   if (!error) *filesystem = made.release();
   return error;
@@ -100,7 +164,7 @@ extern "C" mtf_error* mtf_filesystem_after_fork(mtf_filesystem* filesystem, int 
   // A child of a fork has a worker of its own, which calls init.
   if (filesystem->gate.is_closed() || reinitialise == 0 || filesystem->in_worker) return nullptr;
   filesystem->handle = {};
-  const Init init = filesystem->is_shared ? mtf::repeat_shared_init : init_own;
+  const Init init = filesystem->is_shared ? repeat_shared_init : init_own;
   return init(filesystem->tables->filesystem, filesystem->plugin, &filesystem->handle);
 }
 
@@ -199,7 +263,7 @@ void mtf_filesystem::leave() {
 }
 
 void mtf_filesystem::run_cleanup() {
-  mtf::drop(is_shared ? mtf::leave_shared_init(tables->filesystem, plugin)
+  mtf::drop(is_shared ? leave_shared_init(tables->filesystem, plugin)
                       : mtf::guarded({plugin, "cleanup"}, [&](TF_Status*) {
                           tables->filesystem.cleanup(&handle);
                         }));
@@ -246,71 +310,6 @@ void mtf_filesystem::abandon_all() {
     }
   }
 }
-
-namespace mtf {
-namespace {
-
-// One for each plugin that ever had one: a fork in the middle of a change to the list finds it whole.
-struct SharedInit {
-  void (*init)(TF_Filesystem*, TF_Status*);  // tells plugins apart
-  SharedInit* next;
-  TF_Filesystem handle = {};
-  int users = 0;
-  pid_t process = 0;  // that called init
-};
-
-Lock all;
-SharedInit* first = nullptr;
-
-SharedInit& of_plugin(const TF_FilesystemOps& table) {
-  for (SharedInit* shared = first; shared != nullptr; shared = shared->next) {
-    if (shared->init == table.init) return *shared;
-  }
-  first = new SharedInit{table.init, first};
-  return *first;
-}
-
-Error call_init(SharedInit& shared, const mtf_plugin* plugin) {
-  shared.handle = {};
-  Error error = guarded({plugin, "init"}, [&](TF_Status* status) {
-    shared.init(&shared.handle, status);
-  });
-  if (!error) shared.process = getpid();
-  return error;
-}
-
-}  // namespace
-
-Error join_shared_init(const TF_FilesystemOps& table, const mtf_plugin* plugin,
-                       TF_Filesystem* handle) {
-  const LockGuard lock(all);
-  SharedInit& shared = of_plugin(table);
-  if (shared.users == 0) {
-    if (Error error = call_init(shared, plugin)) return error;
-  }
-  ++shared.users;
-  *handle = shared.handle;
-  return nullptr;
-}
-
-Error leave_shared_init(const TF_FilesystemOps& table, const mtf_plugin* plugin) {
-  // Held meanwhile, so that what cleanup ends is not begun anew before it has ended.
-  const LockGuard lock(all);
-  SharedInit& shared = of_plugin(table);
-  if (--shared.users != 0) return nullptr;
-  return guarded({plugin, "cleanup"}, [&](TF_Status*) { table.cleanup(&shared.handle); });
-}
-
-Error repeat_shared_init(const TF_FilesystemOps& table, const mtf_plugin* plugin,
-                         TF_Filesystem* handle) {
-  const LockGuard lock(all);
-  SharedInit& shared = of_plugin(table);
-  Error error = shared.process == getpid() ? nullptr : call_init(shared, plugin);
-  *handle = shared.handle;
-  return error;
-}
-
-}  // namespace mtf
 
 // Open files and memory regions. They hold a use of their filesystem until the plugin's cleanup for
 // them has run, so the filesystem's own cleanup always comes last.

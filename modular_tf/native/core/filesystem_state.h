@@ -172,20 +172,6 @@ class PluginStrings {
 // bytes, or there is no memory.
 int split_names(const char* bytes, size_t size, int64_t count, char*** entries);
 
-// What one init of a plugin made, for all its filesystems of the process: some plugins' cleanup ends
-// more than the filesystem that it is given.
-
-// Calls init unless another filesystem of the plugin is in use, and lets `handle` have what it made.
-Error join_shared_init(const TF_FilesystemOps& table, const mtf_plugin* plugin,
-                       TF_Filesystem* handle);
-
-// Calls cleanup after the last use.
-Error leave_shared_init(const TF_FilesystemOps& table, const mtf_plugin* plugin);
-
-// In a forked child, before it has threads: the first caller calls init anew.
-Error repeat_shared_init(const TF_FilesystemOps& table, const mtf_plugin* plugin,
-                         TF_Filesystem* handle);
-
 // The blocks of memory of an array of options: each pointer in it is one.
 
 constexpr int kIntegers = 0, kReals = 1, kBuffers = 2;  // the type tags

@@ -113,7 +113,10 @@ static Tensor* new_host_tensor(const Tensor* self, uint64_t padded) {
   return copy;
 }
 
-Tensor* mtf_tensor_host_copy(Tensor* self, uint64_t padded) {
+/* A compact copy in new host memory, with IS_COPIED, whose elements are padded if `padded` is
+ * MTF_PADDED and packed if it is 0. The GIL is released while bytes are copied, so
+ * that the caller has to hold the memory. NULL with an exception. */
+static Tensor* mtf_tensor_host_copy(Tensor* self, uint64_t padded) {
   const bool is_other_layout = padded != (self->flags & MTF_PADDED) &&
                                has_two_layouts(self->dl.dtype);
   if (check_compact(self, is_other_layout) < 0) return NULL;
@@ -142,12 +145,13 @@ PyObject* mtf_repacked(PyObject* module, PyObject* arguments) {
   return (PyObject*)copy;
 }
 
-/* -- managed tensors -- */
+/* -- what a consumer gets: managed tensors of both kinds, each of which keeps a Tensor alive -- */
 
-const char mtf_legacy_name[] = "dltensor";
-const char mtf_used_legacy_name[] = "used_dltensor";
-const char mtf_versioned_name[] = "dltensor_versioned";
-const char mtf_used_versioned_name[] = "used_dltensor_versioned";
+/* Names of capsules: compared by content, but kept by address, so they live as long as we do. */
+static const char mtf_legacy_name[] = "dltensor";
+static const char mtf_used_legacy_name[] = "used_dltensor";
+static const char mtf_versioned_name[] = "dltensor_versioned";
+static const char mtf_used_versioned_name[] = "used_dltensor_versioned";
 
 /* Leaks if Python cannot run any more. */
 static void release(void* managed, Tensor* tensor) {
@@ -164,11 +168,12 @@ static void delete_versioned(DLManagedTensorVersioned* managed) {
 
 static void delete_legacy(DLManagedTensor* managed) { release(managed, managed->manager_ctx); }
 
-bool mtf_is_our_versioned(const DLManagedTensorVersioned* managed) {
+static bool mtf_is_our_versioned(const DLManagedTensorVersioned* managed) {
   return managed->deleter == delete_versioned;
 }
 
-bool mtf_is_our_legacy(const DLManagedTensor* managed) { return managed->deleter == delete_legacy; }
+/* Tells whether a managed tensor is one of ours. */
+static bool mtf_is_our_legacy(const DLManagedTensor* managed) { return managed->deleter == delete_legacy; }
 
 /* One block for a managed tensor and its shape and strides, which consumers may keep longer than
  * the Tensor has its present ones. */
@@ -193,7 +198,10 @@ static Tensor* fill(Tensor* self, DLTensor* dl, int64_t* extents) {
   return root;
 }
 
-DLManagedTensorVersioned* mtf_managed_versioned(Tensor* self, uint64_t flags) {
+/* A managed tensor, which is a use of the memory. Its deleter may run on any thread, with or without
+ * the GIL; once the interpreter has ended, or ends on another thread, it leaks what only Python can
+ * free. NULL with an exception. */
+static DLManagedTensorVersioned* mtf_managed_versioned(Tensor* self, uint64_t flags) {
   DLManagedTensorVersioned* managed = new_block(self, sizeof *managed);
   if (managed == NULL) return NULL;
   managed->version = (DLPackVersion){DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};
@@ -234,7 +242,7 @@ static void destroy_legacy_capsule(PyObject* capsule) {
   PyErr_Restore(type, value, traceback);
 }
 
-PyObject* mtf_versioned_capsule(Tensor* self, uint64_t flags) {
+static PyObject* mtf_versioned_capsule(Tensor* self, uint64_t flags) {
   DLManagedTensorVersioned* managed = mtf_managed_versioned(self, flags);
   if (managed == NULL) return NULL;
   PyObject* capsule = PyCapsule_New(managed, mtf_versioned_name, destroy_versioned_capsule);
@@ -242,7 +250,8 @@ PyObject* mtf_versioned_capsule(Tensor* self, uint64_t flags) {
   return capsule;
 }
 
-PyObject* mtf_legacy_capsule(Tensor* self) {
+/* A capsule that frees the managed tensor unless it is consumed. NULL with an exception. */
+static PyObject* mtf_legacy_capsule(Tensor* self) {
   DLManagedTensor* managed = managed_legacy(self);
   if (managed == NULL) return NULL;
   PyObject* capsule = PyCapsule_New(managed, mtf_legacy_name, destroy_legacy_capsule);
@@ -251,6 +260,9 @@ PyObject* mtf_legacy_capsule(Tensor* self) {
 }
 
 /* -- __dlpack__ -- */
+
+/* What `__dlpack__` may be asked for; None where it is not. */
+enum { MTF_STREAM, MTF_MAX_VERSION, MTF_DL_DEVICE, MTF_COPY, MTF_KEYWORDS };
 
 static const char* const keyword_texts[MTF_KEYWORDS] = {"stream", "max_version", "dl_device",
                                                         "copy"};
@@ -453,7 +465,9 @@ static int is_exported_as_it_is(const Tensor* self, PyObject* const* request, DL
          !mtf_has_negative_stride(&self->dl);
 }
 
-Tensor* mtf_hold_exported(Tensor* self, PyObject* const* request, uint64_t* flags) {
+/* Chooses what is exported: the tensor itself, once the work in flight is done, or what its
+ * `_export_elsewhere` returns. A tensor in use, for mtf_let_go; NULL with an exception. */
+static Tensor* mtf_hold_exported(Tensor* self, PyObject* const* request, uint64_t* flags) {
   DLDevice wanted;
   const int as_it_is = is_exported_as_it_is(self, request, &wanted);
   if (as_it_is < 0) return NULL;
@@ -501,7 +515,8 @@ static void release_versioned(void* pointer) {
   if (managed->deleter != NULL) managed->deleter(managed);
 }
 
-void mtf_discard_versioned(DLManagedTensorVersioned* managed) {
+/* Frees what was not taken over, and keeps the exception with the reason. */
+static void mtf_discard_versioned(DLManagedTensorVersioned* managed) {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   release_versioned(managed);
@@ -570,7 +585,8 @@ static void take_over_legacy(Tensor* self, DLManagedTensor* managed) {
   }
 }
 
-Tensor* mtf_adopt_versioned(DLManagedTensorVersioned* managed) {
+/* A tensor that owns the managed one; NULL with an exception, and then the caller still does. */
+static Tensor* mtf_adopt_versioned(DLManagedTensorVersioned* managed) {
   Tensor* self = mtf_tensor_new();
   if (self == NULL) return NULL;
   if (describe_versioned(self, managed) < 0) {

@@ -91,7 +91,8 @@ bool mtf_can_take_gil(void) {
          PyGILState_GetThisThreadState() != NULL;
 }
 
-PyObject* mtf_note_interpreter_ends(PyObject* module, PyObject* unused) {
+/* note_interpreter_ends(): for atexit, which calls it on the thread that finalises. */
+static PyObject* mtf_note_interpreter_ends(PyObject* module, PyObject* unused) {
   (void)module;
   (void)unused;
   finalising = pthread_self();
@@ -123,7 +124,8 @@ PyObject* mtf_own(void* pointer, void (*free_it)(void*)) {
   return capsule;
 }
 
-PyObject* mtf_owned_pointer(PyObject* module, PyObject* const* arguments, Py_ssize_t count) {
+/* owned_pointer(address, free_address): such a capsule. */
+static PyObject* mtf_owned_pointer(PyObject* module, PyObject* const* arguments, Py_ssize_t count) {
   (void)module;
   if (count != 2) {
     PyErr_Format(PyExc_TypeError, "owned_pointer() takes 2 arguments, found %zd", count);
@@ -166,7 +168,10 @@ static PyObject* tuple_of(PyTypeObject* type, const Statistics* found) {
   return made;
 }
 
-PyObject* mtf_call_stat_path(PyObject* module, PyObject* const* arguments, Py_ssize_t count) {
+/* stat_path(function, filesystem, path, type): calls the function of core/filesystem.h, whose address is
+ * given, and returns a `type`, a tuple of length, mtime_nsec and is_directory; or the address of the error,
+ * which is then the caller's. */
+static PyObject* mtf_call_stat_path(PyObject* module, PyObject* const* arguments, Py_ssize_t count) {
   (void)module;
   if (count != 4 || !PyType_Check(arguments[3]) ||
       !PyType_IsSubtype((PyTypeObject*)arguments[3], &PyTuple_Type)) {

@@ -1,3 +1,7 @@
+/* Calls of kernels that were made before, on a device in host memory.
+ *
+ * The general way (modular_tf/kernel/op.py) finds the node and the kernel, and how the inputs go in;
+ * here is what it found, for calls with inputs of the same types. Whatever is unusual is left to it. */
 #include "tensor.h"
 
 #include <stddef.h>

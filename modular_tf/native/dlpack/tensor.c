@@ -36,7 +36,8 @@ bool mtf_has_its_width(DLDataType dtype) {
   return allowed[0] == 0 || memchr(allowed, dtype.bits, MOST_WIDTHS) != NULL;
 }
 
-void mtf_list_widths(uint8_t code, char* text, size_t room) {
+/* Writes the widths that a type code may have, "16 or 32"; nothing where it may have any. */
+static void mtf_list_widths(uint8_t code, char* text, size_t room) {
   size_t used = 0;
   text[0] = '\0';
   for (int i = 0; i < MOST_WIDTHS && widths[code][i] != 0 && used < room; ++i) {
@@ -110,7 +111,10 @@ static bool is_surely_within_memory(const DLTensor* tensor, int64_t size, int64_
          mtf_multiply_add(size, step, unit, &end) && is_within_memory(tensor, 0, end);
 }
 
-bool mtf_fit_strides(DLTensor* tensor, int64_t size, uint64_t flags, bool is_address) {
+/* Whether all elements have an offset from `data` within 64 bits and, where `data` is an address of
+ * the host's, an address. Strides that lead nowhere become 0 if their bytes are not within 64 bits.
+ * `size` is how many elements there are. */
+static bool mtf_fit_strides(DLTensor* tensor, int64_t size, uint64_t flags, bool is_address) {
   const int64_t unit = unit_of(tensor->dtype, flags);
   if (is_surely_within_memory(tensor, size, unit)) return true;
   int64_t lowest = 0, highest = unit, step = 0;
@@ -151,7 +155,7 @@ bool mtf_is_c_contiguous(const DLTensor* tensor) {
   return true;
 }
 
-bool mtf_is_f_contiguous(const DLTensor* tensor) {
+static bool mtf_is_f_contiguous(const DLTensor* tensor) {
   int64_t expected = 1;
   if (is_empty(tensor)) return true;
   for (int32_t i = 0; i < tensor->ndim; ++i) {
@@ -451,7 +455,8 @@ static void name_overflow(void) {
   }
 }
 
-int mtf_tensor_init(PyObject* object, PyObject* args, PyObject* keywords) {
+/* tp_init: Tensor(address, shape, strides, dlpack_dtype, dlpack_device, owner, ...). */
+static int mtf_tensor_init(PyObject* object, PyObject* args, PyObject* keywords) {
   Tensor* self = (Tensor*)object;
   Arguments a = {0};
   if (parse(args, keywords, &a) < 0 || describe(self, &a) < 0) {

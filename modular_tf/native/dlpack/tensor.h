@@ -26,9 +26,6 @@ bool mtf_is_dtype(DLDataType dtype);
 /* Whether a data type that DLPack has is of a width that it may have: many have one only. */
 bool mtf_has_its_width(DLDataType dtype);
 
-/* Writes the widths that a type code may have, "16 or 32"; nothing where it may have any. */
-void mtf_list_widths(uint8_t code, char* text, size_t room);
-
 /* Whether there are at most MTF_MAX_NDIM dimensions, and a shape where there is one. */
 bool mtf_has_extents(const DLTensor* tensor);
 
@@ -42,14 +39,8 @@ bool mtf_count(const DLTensor* tensor, uint64_t flags, int64_t* size, int64_t* n
 /* C order, in elements. */
 void mtf_compact_strides(int32_t ndim, const int64_t* shape, int64_t* strides);
 
-/* Whether all elements have an offset from `data` within 64 bits and, where `data` is an address of
- * the host's, an address. Strides that lead nowhere become 0 if their bytes are not within 64 bits.
- * `size` is how many elements there are. */
-bool mtf_fit_strides(DLTensor* tensor, int64_t size, uint64_t flags, bool is_address);
-
 /* Whether the elements lie without gaps in C order, or in Fortran order. */
 bool mtf_is_c_contiguous(const DLTensor* tensor);
-bool mtf_is_f_contiguous(const DLTensor* tensor);
 
 /* Whether an index that grows anywhere moves back in memory. */
 bool mtf_has_negative_stride(const DLTensor* tensor);
@@ -79,7 +70,7 @@ typedef struct {
   PyObject* owner;        /* keeps the memory; or NULL */
   void* managed;          /* what `release` is to be called with, once; or NULL */
   void (*release)(void*); /* frees the memory, or tells its producer */
-  Py_ssize_t n_exports;   /* uses of the memory, see lifetime.h */
+  Py_ssize_t n_exports;   /* uses of the memory */
   int64_t* extents_on_heap; /* where there are more than MTF_INLINE_NDIM dimensions */
   int64_t extents[2 * MTF_INLINE_NDIM];
   int32_t data_type; /* of a subclass: what elements stand for, by its own number; 0: themselves */
@@ -103,12 +94,6 @@ Tensor* mtf_tensor_new(void);
 /* Checks a description and copies it into a new tensor. Takes nothing over: owner, managed and
  * release are set by the caller after success. Returns -1 with an exception of class `error`. */
 int mtf_tensor_describe(Tensor* self, const DLTensor* source, uint64_t flags, PyObject* error);
-
-/* tp_init: Tensor(address, shape, strides, dlpack_dtype, dlpack_device, owner, ...). */
-int mtf_tensor_init(PyObject* self, PyObject* args, PyObject* keywords);
-
-/* bytes_of_elements(shape, dtype, is_padded): of so many elements without gaps. */
-PyObject* mtf_bytes_of_elements(PyObject* module, PyObject* arguments);
 
 /* Returns the tensor that an object is; NULL with an exception where it is another object, or where
  * a subclass has not called __init__. Borrowed. */
@@ -178,9 +163,6 @@ void mtf_tensor_deallocate(PyObject* self);
  * ended or blocked by Python: the stable ABI has no means against that. */
 bool mtf_can_take_gil(void);
 
-/* note_interpreter_ends(): for atexit, which calls it on the thread that finalises. */
-PyObject* mtf_note_interpreter_ends(PyObject* module, PyObject* unused);
-
 /* -- the owner of C memory: a capsule, which the collector neither finalizes nor clears.
  *
  * Finalizers of a cycle run in any order. A stream's may write what it has buffered after that of a
@@ -190,111 +172,24 @@ PyObject* mtf_note_interpreter_ends(PyObject* module, PyObject* unused);
  * taken over. */
 PyObject* mtf_own(void* pointer, void (*free_it)(void*));
 
-/* owned_pointer(address, free_address): such a capsule. */
-PyObject* mtf_owned_pointer(PyObject* module, PyObject* const* arguments, Py_ssize_t count);
+/* -- exchange.c and prepared_call.c -- */
 
-/* Copies of host memory, in C order. */
-
-/* A compact copy in new host memory, with IS_COPIED, whose elements are padded if `padded` is
- * MTF_PADDED and packed if it is 0. The GIL is released while bytes are copied, so
- * that the caller has to hold the memory. NULL with an exception. */
-Tensor* mtf_tensor_host_copy(Tensor* self, uint64_t padded);
-
-/* repacked(tensor, is_padded): such a copy. */
-PyObject* mtf_repacked(PyObject* module, PyObject* arguments);
-
-/* __dlpack__ and __dlpack_device__. */
-
-/* What `__dlpack__` may be asked for; None where it is not. */
-enum { MTF_STREAM, MTF_MAX_VERSION, MTF_DL_DEVICE, MTF_COPY, MTF_KEYWORDS };
-
-/* Interns the names of the keywords, once. -1 with an exception. */
+/* Interns the names of keywords, once; sets our exchange table on the type. -1 with an exception. */
 int mtf_export_prepare(void);
-
-/* __dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None). */
-PyObject* mtf_dlpack(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
-                     PyObject* keywords);
-
-/* __dlpack_device__(). */
-PyObject* mtf_dlpack_device(PyObject* self, PyObject* unused);
-
-/* _export_elsewhere(stream, dl_device, copy): what the base class can do, which is host memory. */
-PyObject* mtf_export_elsewhere(PyObject* self, PyObject* arguments);
-
-/* Chooses what is exported: the tensor itself, once the work in flight is done, or what its
- * `_export_elsewhere` returns. A tensor in use, for mtf_let_go; NULL with an exception. */
-Tensor* mtf_hold_exported(Tensor* self, PyObject* const* request, uint64_t* flags);
-
-/* -- what a consumer gets: managed tensors of both kinds, each of which keeps a Tensor alive -- */
-
-/* Names of capsules: compared by content, but kept by address, so they live as long as we do. */
-extern const char mtf_legacy_name[];         /* dltensor */
-extern const char mtf_used_legacy_name[];    /* used_dltensor */
-extern const char mtf_versioned_name[];      /* dltensor_versioned */
-extern const char mtf_used_versioned_name[]; /* used_dltensor_versioned */
-
-/* A managed tensor, which is a use of the memory. Its deleter may run on any thread, with or without
- * the GIL; once the interpreter has ended, or ends on another thread, it leaks what only Python can
- * free. NULL with an exception. */
-DLManagedTensorVersioned* mtf_managed_versioned(Tensor* self, uint64_t flags);
-
-/* Tells whether a managed tensor is one of ours. */
-bool mtf_is_our_versioned(const DLManagedTensorVersioned* managed);
-bool mtf_is_our_legacy(const DLManagedTensor* managed);
-
-/* A capsule that frees the managed tensor unless it is consumed. NULL with an exception. */
-PyObject* mtf_versioned_capsule(Tensor* self, uint64_t flags);
-PyObject* mtf_legacy_capsule(Tensor* self);
-
-/* Foreign managed tensors as ours. */
-
-/* A tensor that owns the managed one; NULL with an exception, and then the caller still does. */
-Tensor* mtf_adopt_versioned(DLManagedTensorVersioned* managed);
-
-/* Frees what was not taken over, and keeps the exception with the reason. */
-void mtf_discard_versioned(DLManagedTensorVersioned* managed);
-
-/* consume(capsule): takes over what an unconsumed capsule of either kind holds, and renames it. On
- * an error the capsule is left as it was, so that its destructor frees; what is of another major
- * version is given back at once. */
-PyObject* mtf_consume(PyObject* module, PyObject* capsule);
-
-/* -- __dlpack_c_exchange_api__: our own table, and those of other types -- */
-
-/* Sets our table on the type. -1 with an exception. */
 int mtf_publish_exchange_table(PyObject* type);
-
-/* import_by_table(object): the tensor, through its type's table; None where that has none for us,
- * or may not say enough of the tensor. */
-PyObject* mtf_import_by_table(PyObject* module, PyObject* object);
-
-/* export_by_table(tensor, type): an object of `type`, through its table; None where it has none. */
-PyObject* mtf_export_by_table(PyObject* module, PyObject* const* arguments, Py_ssize_t count);
-
-/* set_work_stream_query(function): who knows the streams of devices; called with the DLPack type and
- * number of one, it returns the address of a stream, or 0. */
-PyObject* mtf_set_work_stream_query(PyObject* module, PyObject* query);
-
-/* Calls of kernels that were made before, on a device in host memory.
- *
- * The general way (modular_tf/kernel/op.py) finds the node and the kernel, and how the inputs go in;
- * here is what it found, for calls with inputs of the same types. Whatever is unusual is left to it. */
-
 /* A new type; NULL with an exception. */
 PyObject* mtf_prepared_call_type_new(void);
 
-/* call_prepared(calls, inputs): what comes out; NotImplemented where none of them fits. */
+/* Methods of Tensor and functions of the module, as _dlpack.pyi documents them. */
+PyObject* mtf_dlpack(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
+                     PyObject* keywords);
+PyObject* mtf_dlpack_device(PyObject* self, PyObject* unused);
+PyObject* mtf_export_elsewhere(PyObject* self, PyObject* arguments);
+PyObject* mtf_bytes_of_elements(PyObject* module, PyObject* arguments);
+PyObject* mtf_repacked(PyObject* module, PyObject* arguments);
+PyObject* mtf_consume(PyObject* module, PyObject* capsule);
+PyObject* mtf_import_by_table(PyObject* module, PyObject* object);
+PyObject* mtf_export_by_table(PyObject* module, PyObject* const* arguments, Py_ssize_t count);
+PyObject* mtf_set_work_stream_query(PyObject* module, PyObject* query);
 PyObject* mtf_call_prepared(PyObject* module, PyObject* const* arguments, Py_ssize_t count);
-
-/* support_calls(addresses, array_type, retained, drop_released): what calls need; before all other use. */
 PyObject* mtf_support_calls(PyObject* module, PyObject* arguments);
-
-/* A question for the statistics of a file, answered by an object of Python's.
- *
- * cffi's way costs as much as the question: a buffer, its unpacking, a tuple, and an object for the
- * error that did not happen. */
-
-/* stat_path(function, filesystem, path, type): calls the function of core/filesystem.h, whose address is
- * given, and returns a `type`, a tuple of length, mtime_nsec and is_directory; or the address of the error,
- * which is then the caller's. */
-PyObject* mtf_call_stat_path(PyObject* module, PyObject* const* arguments, Py_ssize_t count);

@@ -9,9 +9,9 @@ from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from modular_tf.device.deferred import DeferredFactory
+from modular_tf.device.factory import DeferredFactory
 from modular_tf.device.names import parse_device_name
-from modular_tf.device.ranking import FactoryState
+from modular_tf.device.registry import FactoryState
 from modular_tf.discovery.candidate import Source
 from modular_tf.discovery.search import PLUGIN_PATH_VARIABLE, file_stem
 from modular_tf.discovery.sources.distributions import OWN_DISTRIBUTION
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from modular_tf.device.names import DeviceName
-    from modular_tf.device.ranking import FactoryStatus
+    from modular_tf.device.registry import FactoryStatus
     from modular_tf.discovery.candidate import Candidate
     from modular_tf.kernel.registry import KernelRegistry
     from modular_tf.rules import Violation

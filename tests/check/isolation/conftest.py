@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from modular_tf.check.isolation.job import Job
-from modular_tf.check.isolation.processes import CheckProcesses
-from modular_tf.check.limits import Limits
+from modular_tf.check.job import Job, Limits
 from modular_tf.check.outcome import Pass
+from modular_tf.check.run import CheckProcesses
 from modular_tf.check.target import Target
 from tests.fixtures.compiler import compile_object, link_library
 

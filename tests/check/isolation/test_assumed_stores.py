@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from modular_tf.check.isolation.assumed_stores import AssumedStores
-from modular_tf.check.isolation.job import Job
-from modular_tf.check.isolation.processes import CheckProcesses
-from modular_tf.check.limits import Limits
+from modular_tf.check.job import Job, Limits
 from modular_tf.check.outcome import Outcome, Pass, Verdict
+from modular_tf.check.run import AssumedStores, CheckProcesses
 from modular_tf.check.target import Target
 from tests.check.isolation.conftest import GROUP, READS, READS_AGAIN, job_of, without_server
 

@@ -9,7 +9,7 @@ import signal
 import threading
 import time
 
-from modular_tf.check.isolation.call_log import CallLog
+from modular_tf.check.call_log import CallLog
 from modular_tf.native.crash_report import report_crashes
 from modular_tf.processes.ending import ChildEnding
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -15,11 +16,12 @@ from textwrap import dedent
 
 import pytest
 
-from modular_tf.check.isolation.processes import CheckProcesses
-from modular_tf.check.limits import Limits
-from modular_tf.check.outcome import Verdict
-from modular_tf.check.planning import PluginPlan
-from modular_tf.check.run import run_checks
+from modular_tf.check.job import Job, Limits
+from modular_tf.check.options import Options
+from modular_tf.check.outcome import Pass, Verdict
+from modular_tf.check.run import CheckProcesses, JobResult, run_checks
+from modular_tf.check.target import Target
+from modular_tf.codec import decode, encode
 from tests.check.isolation.conftest import GROUP, READS, READS_AGAIN, RENAMES, job_of, misbehaving
 from tests.first_contact.conftest import processes_with
 
@@ -32,20 +34,15 @@ from modular_tf.check.catalogue import all_checks
 def divide(ground): 1 / 0
 checks = all_checks()
 checks["FS-235"] = replace(checks["FS-235"], run=divide)
-from modular_tf.check.isolation.zygote import serve
+from modular_tf.check.watcher import serve
 serve(**job)
 """
-
-
-def _plan(*jobs):
-    steps = tuple((job.target, job.checks) for job in jobs)
-    return PluginPlan(jobs[0].target.path, "misdeed", ("filesystem",), None, steps, 0)
 
 
 def test_outcomes_come_in_the_order_of_the_plan():
     first, second = job_of("NOTHING"), job_of("NOTHING", checks=(READS_AGAIN, READS))
     told = []
-    outcomes = run_checks(_plan(first, second), Limits(jobs=2), told.append).outcomes
+    outcomes = run_checks([first, second], Limits(jobs=2), told.append).outcomes
 
     assert [outcome.check_id for outcome in outcomes] == [*GROUP, READS_AGAIN, READS]
     assert {outcome.subject for outcome in outcomes} == {"misdeed://"}
@@ -55,12 +52,32 @@ def test_outcomes_come_in_the_order_of_the_plan():
 def test_a_fault_of_the_kit_is_no_verdict(monkeypatch):
     monkeypatch.setattr("modular_tf.processes.interpreter._LIKE_HERE", _FAULTY_START)
 
-    run = run_checks(_plan(job_of("NOTHING")), Limits(jobs=1))
+    run = run_checks([job_of("NOTHING")], Limits(jobs=1))
     (fault,) = run.faults
 
     assert fault.check_id == RENAMES
     assert re.search(r"(?s)FS-235 on misdeed://.*ZeroDivisionError", str(fault))
     assert [outcome.check_id for outcome in run.outcomes] == [i for i in GROUP if i != RENAMES]
+
+
+def test_a_job_comes_back_equal():
+    target = Target(
+        "/plugins/lib\udcff.so", "filesystem", Pass.RAW, scheme="ram", companions=("/a.so",),
+        absent=("TF_New",), options=Options(repeat=5, schemes=("ram",)),
+    )  # fmt: skip
+    job = Job(target, "ram://", ("FS-156", "FS-157"), {"HOME": "/x"})
+
+    assert decode(Job, json.loads(json.dumps(encode(job)))) == job
+
+
+def test_a_check_of_which_nothing_came_is_a_fault():
+    job = job_of("NOTHING")
+    result = JobResult(job, job.checks)
+    result.take({"outcome": encode(job.outcome(READS, Verdict.PASSED, ""))})
+    result.take({"finished": 1})
+
+    assert [outcome.check_id for outcome in result.outcomes] == [READS]
+    assert result.fault.check_id == RENAMES
 
 
 def test_jobs_that_want_to_be_alone_have_one_watcher():
@@ -99,17 +116,16 @@ def test_a_zygote_that_a_plugin_ends_is_replaced():
 
 _INTERRUPTED = """
     import sys
-    from modular_tf.check.limits import Limits
+    from modular_tf.check.job import Job, Limits
     from modular_tf.check.outcome import Pass
-    from modular_tf.check.planning import PluginPlan
     from modular_tf.check.run import InterruptedRun, run_checks
     from modular_tf.check.target import Target
     target = Target(sys.argv[1], "filesystem", Pass.RAW, scheme="misdeed")
-    plan = PluginPlan(sys.argv[1], "x", ("filesystem",), None, ((target, ("FS-156", "FS-235")),), 0)
+    job = Job(target, "misdeed://", ("FS-156", "FS-235"))
     def tell(outcome):
         print(outcome.check_id, outcome.verdict.value, flush=True)
     try:
-        run_checks(plan, Limits(patience=100), tell)
+        run_checks([job], Limits(patience=100), tell)
     except InterruptedRun as cut:
         print("kept", *(outcome.check_id for outcome in cut.run.outcomes))
 """

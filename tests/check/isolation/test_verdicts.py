@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from modular_tf.check.isolation.job import Job
-from modular_tf.check.isolation.processes import CheckProcesses
-from modular_tf.check.limits import Limits
+from modular_tf.check.job import Job, Limits
 from modular_tf.check.outcome import Pass, Verdict
+from modular_tf.check.run import CheckProcesses
 from modular_tf.check.target import Target
+from modular_tf.codec import encode
 from modular_tf.processes.ending import signal_in_full
 from tests.check.isolation.conftest import GROUP, READS, READS_AGAIN, RENAMES, job_of
 from tests.first_contact.conftest import processes_with
@@ -158,14 +158,15 @@ def test_a_plugin_that_ends_the_watcher_is_found_out(outcomes_with):
 # The application has process numbers of its own, so that nothing beyond it can be reached.
 _BESIDE_AN_APPLICATION = """
     import json, sys
-    from modular_tf.check.isolation.job import Job
-    from modular_tf.check.isolation.processes import CheckProcesses
-    from modular_tf.check.limits import Limits
+    from modular_tf.check.job import Job
+    from modular_tf.check.run import CheckProcesses
+    from modular_tf.check.job import Limits
+    from modular_tf.codec import decode
     from modular_tf.processes.seclusion import run_secluded
 
     def attempt():
         with CheckProcesses(Limits(jobs=1)) as processes:
-            (result,) = processes.run([Job.from_dict(json.loads(sys.argv[1]))])
+            (result,) = processes.run([decode(Job, json.loads(sys.argv[1]))])
         print(*(outcome.verdict.value for outcome in result.outcomes), flush=True)
 
     run_secluded(attempt)
@@ -174,7 +175,7 @@ _BESIDE_AN_APPLICATION = """
 
 @pytest.mark.parametrize("deed", ["KILL_ALL", "STOP_ALL"])
 def test_a_plugin_that_ends_or_stops_all_processes_reaches_only_its_own(deed, run_python):
-    found = run_python(_BESIDE_AN_APPLICATION, json.dumps(job_of(deed).as_dict()))
+    found = run_python(_BESIDE_AN_APPLICATION, json.dumps(encode(job_of(deed))))
 
     # The check before is blamed too where the watcher had not passed its result on yet.
     assert found.stdout.split()[1:] == ["exited", "passed"]

@@ -75,6 +75,14 @@ def test_wrong_answers_are_told_check_by_check():
     ]
 
 
+def test_a_wrong_answer_is_told_once_whatever_number_its_handle_has():
+    by_slots = replace(FAILED, message="read(file1, n=4) gave 3")
+    by_host = replace(FAILED, message="read(file2, n=4) gave 3", reached=Pass.HOST)
+    other = replace(FAILED, message="read(file2, n=5) gave 3", subject="other://")
+
+    assert _causes(by_slots, by_host, other) == [["FS-156"], ["FS-156"]]
+
+
 def test_the_crash_with_the_fewest_calls_is_told():
     longer = replace(CRASHED, calls=("a()", "b()", "read(file1, offset=0, n=10)"))
     shorter = replace(_crash("FS-160"), calls=("read(file1, offset=0, n=10)",))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from modular_tf.check.filesystem.slots import RawFilesystem, open_raw
+from modular_tf.check.filesystem.by_slots import SlotFilesystem, open_raw
 from modular_tf.loading.binding import map_file
 from modular_tf.loading.filesystem_tables import init_filesystems
 from tests.fixtures.compiler import compile_object, link_library
@@ -31,7 +31,7 @@ def fixture_tables(fixture_plugin):
 @pytest.fixture
 def raw_filesystem(fixture_tables):
     """Return the raw filesystem of a variant, initialised, with a file of five bytes in it."""
-    opened: list[RawFilesystem] = []
+    opened: list[SlotFilesystem] = []
 
     def open_variant(variant="good"):
         made = open_raw(fixture_tables(variant))

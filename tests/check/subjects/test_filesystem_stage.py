@@ -154,7 +154,7 @@ _TRY = """
     from modular_tf.check.catalogue import all_checks
     from modular_tf.check.memory_watch import is_damaged
     from modular_tf.check.filesystem.session import FilesystemSession
-    from modular_tf.check.judgement import tried
+    from modular_tf.check.child import tried
     from modular_tf.check.outcome import Pass
     from modular_tf.check.target import Target
 

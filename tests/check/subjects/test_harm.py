@@ -6,10 +6,9 @@ import re
 
 import pytest
 
-from modular_tf.check.isolation.job import Job
-from modular_tf.check.isolation.processes import CheckProcesses
-from modular_tf.check.limits import Limits
+from modular_tf.check.job import Job, Limits
 from modular_tf.check.outcome import Pass, Verdict
+from modular_tf.check.run import CheckProcesses
 from modular_tf.check.target import Target
 from tests.check.building import DEFECT_VARIABLE, defective_plugin
 from tests.check.with_allocator import with_allocator

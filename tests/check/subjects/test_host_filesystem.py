@@ -6,7 +6,7 @@ import pytest
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.expectation import Unsupported
-from modular_tf.check.filesystem.access import host_offers
+from modular_tf.check.filesystem.operations import host_offers
 from modular_tf.check.filesystem.session import FilesystemSession
 from modular_tf.check.outcome import Pass
 from modular_tf.check.target import Target

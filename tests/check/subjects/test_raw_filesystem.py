@@ -7,7 +7,7 @@ import pytest
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.calls import listen
 from modular_tf.check.expectation import Blocked, Unsupported
-from modular_tf.check.filesystem.slots import RawFilesystem, default_name
+from modular_tf.check.filesystem.by_slots import SlotFilesystem, default_name
 from modular_tf.filesystem.filesystem import Filesystem
 from tests.check.subjects.conftest import FILE, ROOT
 
@@ -119,7 +119,7 @@ def test_all_that_the_plugin_gave_is_given_back(run_python, fixture_plugin, plug
     run_python(
         """
         import sys
-        from modular_tf.check.filesystem.slots import open_raw
+        from modular_tf.check.filesystem.by_slots import open_raw
         from modular_tf.loading.binding import map_file
         from modular_tf.loading.filesystem_tables import init_filesystems
         offer = init_filesystems(map_file(sys.argv[1], ()), plugin="fixture")
@@ -281,7 +281,7 @@ def test_a_size_of_minus_one_is_handed_on(raw_filesystem):
 
 
 def test_a_name_of_null_is_none_and_blocks_operations(fixture_tables):
-    filesystem = RawFilesystem(fixture_tables("translate-null"))
+    filesystem = SlotFilesystem(fixture_tables("translate-null"))
     filesystem.init()
 
     assert filesystem.translate_name(FILE).value is None

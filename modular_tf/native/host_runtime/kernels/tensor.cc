@@ -122,6 +122,20 @@ void release_device(Buffer* buffer) {
   delete buffer;
 }
 
+// Gives a plugin its memory back. What the plugin throws is a misuse: destructors do this.
+void give_to_deallocator(Deallocator deallocator, void* data, size_t size, void* argument) {
+  if (deallocator == nullptr) return;
+  try {
+    deallocator(data, size, argument);
+  } catch (abi::__forced_unwind&) {
+    throw;
+  } catch (const std::exception& error) {
+    report_misuse_by(kRuleArguments, "a deallocator of TF_NewTensor threw: %s", error.what());
+  } catch (...) {
+    report_misuse_by(kRuleArguments, "a deallocator of TF_NewTensor threw an exception of an unknown type");
+  }
+}
+
 void give_back(void* ended) {
   const auto* buffer = static_cast<Buffer*>(ended);
   give_to_deallocator(buffer->deallocator, buffer->data, buffer->size, buffer->argument);
@@ -138,10 +152,40 @@ void release_lent(Buffer* buffer) {
   buffer->keeper == 0 ? delete buffer : tell_released(buffer);
 }
 
-BufferRef new_buffer(void (*release)(Buffer*)) {
+BufferRef new_buffer(void (*release)(Buffer*), void* data, size_t size) {
   auto* buffer = new (std::nothrow) Buffer;
-  if (buffer != nullptr) buffer->release = release;
+  if (buffer != nullptr) {
+    buffer->release = release;
+    buffer->data = data;
+    buffer->size = size;
+  }
   return BufferRef(buffer);
+}
+
+// Host memory, aligned; elements that are objects are made empty. Empty where there is none.
+BufferRef new_host_buffer(size_t size, bool has_strings) noexcept {
+  const size_t rounded = (size + kAlignment - 1) / kAlignment * kAlignment;
+  if (rounded < size) return {};
+  BufferRef buffer = new_buffer(release_host, nullptr, size);
+  if (!buffer) return buffer;
+  buffer->data = std::aligned_alloc(kAlignment, rounded == 0 ? kAlignment : rounded);
+  if (buffer->data == nullptr) return {};
+  if (has_strings) std::memset(buffer->data, 0, size);  // empty small strings
+  buffer->is_own = true;
+  buffer->has_strings = has_strings;
+  return buffer;
+}
+
+// Memory of a plugin's, which `deallocator` gets back.
+BufferRef new_plugin_buffer(void* data, size_t size, Deallocator deallocator,
+                            void* argument) noexcept {
+  BufferRef buffer = new_buffer(release_of_plugin, data, size);
+  if (!buffer) return buffer;
+  buffer->deallocator = deallocator;
+  const mtf_plugin_calls* calls = plugin_calls.load(std::memory_order_acquire);
+  if (calls != nullptr) buffer->plugin = calls->plugin_of_this_thread();
+  buffer->argument = argument;
+  return buffer;
 }
 
 }  // namespace
@@ -152,45 +196,16 @@ BufferRef::~BufferRef() {
   buffer_->release(buffer_);
 }
 
-void give_to_deallocator(Deallocator deallocator, void* data, size_t size, void* argument) {
-  if (deallocator == nullptr) return;
-  try {
-    deallocator(data, size, argument);
-  } catch (abi::__forced_unwind&) {
-    throw;
-  } catch (const std::exception& error) {
-    report_misuse_by(kRuleArguments, "a deallocator of TF_NewTensor threw: %s", error.what());
-  } catch (...) {
-    report_misuse_by(kRuleArguments, "a deallocator of TF_NewTensor threw an exception of an unknown type");
-  }
-}
-
 void* empty_data() noexcept { return nothing; }
 
 void attach_plugin_calls(const mtf_plugin_calls* calls) {
   plugin_calls.store(calls, std::memory_order_release);
 }
 
-BufferRef new_host_buffer(size_t size, bool has_strings) noexcept {
-  BufferRef buffer = new_buffer(release_host);
-  if (!buffer) return buffer;
-  const size_t rounded = (size + kAlignment - 1) / kAlignment * kAlignment;
-  if (rounded < size) return {};
-  buffer->data = std::aligned_alloc(kAlignment, rounded == 0 ? kAlignment : rounded);
-  if (buffer->data == nullptr) return {};
-  if (has_strings) std::memset(buffer->data, 0, size);  // empty small strings
-  buffer->size = size;
-  buffer->is_own = true;
-  buffer->has_strings = has_strings;
-  return buffer;
-}
-
 BufferRef new_device_buffer(void* data, size_t size, void* owner,
                             const mtf_kernel_place* place) noexcept {
-  BufferRef buffer = new_buffer(release_device);
+  BufferRef buffer = new_buffer(release_device, data, size);
   if (!buffer) return buffer;
-  buffer->data = data;
-  buffer->size = size;
   buffer->owner = owner;
   buffer->place = place;
   buffer->is_own = true;
@@ -198,25 +213,9 @@ BufferRef new_device_buffer(void* data, size_t size, void* owner,
   return buffer;
 }
 
-BufferRef new_plugin_buffer(void* data, size_t size, Deallocator deallocator,
-                            void* argument) noexcept {
-  BufferRef buffer = new_buffer(release_of_plugin);
-  if (!buffer) return buffer;
-  buffer->data = data;
-  buffer->size = size;
-  buffer->deallocator = deallocator;
-  const mtf_plugin_calls* calls = plugin_calls.load(std::memory_order_acquire);
-  if (calls != nullptr) buffer->plugin = calls->plugin_of_this_thread();
-  buffer->argument = argument;
-  return buffer;
-}
-
 BufferRef new_lent_buffer(void* data, size_t size, bool is_on_host) noexcept {
-  BufferRef buffer = new_buffer(release_lent);
-  if (!buffer) return buffer;
-  buffer->data = data;
-  buffer->size = size;
-  buffer->is_on_host = is_on_host;
+  BufferRef buffer = new_buffer(release_lent, data, size);
+  if (buffer) buffer->is_on_host = is_on_host;
   return buffer;
 }
 

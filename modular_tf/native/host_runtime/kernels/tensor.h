@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "handles.h"
 #include "host_table.h"
@@ -76,9 +77,7 @@ class BufferRef {
   }
   BufferRef(BufferRef&& other) noexcept : buffer_(other.release()) {}
   BufferRef& operator=(BufferRef other) noexcept {
-    Buffer* mine = buffer_;
-    buffer_ = other.buffer_;
-    other.buffer_ = mine;
+    std::swap(buffer_, other.buffer_);
     return *this;
   }
   ~BufferRef();
@@ -86,29 +85,18 @@ class BufferRef {
   Buffer* get() const { return buffer_; }
   Buffer* operator->() const { return buffer_; }
   explicit operator bool() const { return buffer_ != nullptr; }
-  Buffer* release() {
-    Buffer* mine = buffer_;
-    buffer_ = nullptr;
-    return mine;
-  }
+  Buffer* release() { return std::exchange(buffer_, nullptr); }
 
  private:
   Buffer* buffer_ = nullptr;
 };
 
-// Host memory, aligned; elements that are objects are made empty. Empty where there is none.
-BufferRef new_host_buffer(size_t size, bool has_strings) noexcept;
 // How deallocators are called from now on.
 void attach_plugin_calls(const mtf_plugin_calls* calls);
 
 // Memory of the device of a place, which gets it back as `owner`.
 BufferRef new_device_buffer(void* data, size_t size, void* owner,
                             const mtf_kernel_place* place) noexcept;
-// Memory of a plugin's, which `deallocator` gets back.
-BufferRef new_plugin_buffer(void* data, size_t size, Deallocator deallocator,
-                            void* argument) noexcept;
-// Gives a plugin its memory back. What the plugin throws is a misuse: destructors do this.
-void give_to_deallocator(Deallocator deallocator, void* data, size_t size, void* argument);
 // Memory that Python lends for a call, or longer if it is told so.
 BufferRef new_lent_buffer(void* data, size_t size, bool is_on_host) noexcept;
 
