@@ -23,7 +23,6 @@ HOST_SOURCES = (
     "library",
     "stream_guard",
     "worker_call",
-    "worker_channels",
     "worker_options",
     "worker_proxies",
 )

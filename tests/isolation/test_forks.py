@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from modular_tf.native.preloading import preloaded, with_preloaded
 from tests.fixtures.compiler import compile_object, link_library
 
 if TYPE_CHECKING:
@@ -113,5 +115,6 @@ def test_the_end_of_a_worker_is_seen_though_a_child_has_its_end_of_a_channel(
 ) -> None:
     source = Path(__file__).with_name("forking_socketpair.c")
     library = link_library("libforking_socketpair.so", [compile_object(source)], ["-ldl"])
-    child = run_python(_FORKED_WHILE_A_CHANNEL_IS_MADE, library, env={"LD_PRELOAD": str(library)})
+    environment = with_preloaded(os.environ, (*preloaded(os.environ), str(library)))
+    child = run_python(_FORKED_WHILE_A_CHANNEL_IS_MADE, library, env=environment)
     assert child.stdout == "LD-140\n"

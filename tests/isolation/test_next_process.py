@@ -14,6 +14,7 @@ import pytest
 from modular_tf.errors import UnavailableError
 from modular_tf.filesystem.configuration import Option
 from modular_tf.isolation.worker import Worker
+from modular_tf.native.preloading import preloaded, with_preloaded
 from modular_tf.service.configuration import Config
 from modular_tf.service.service import PluginService
 from tests.fixtures.compiler import compile_object, link_library
@@ -149,7 +150,6 @@ def test_a_request_that_was_not_read_is_made_again_where_the_end_comes_before_it
 ) -> None:
     source = Path(__file__).with_name("early_end.c")
     library = link_library("libearly_end.so", [compile_object(source)], ["-ldl"])
-    child = run_python(
-        _KILLED_BEFORE_IT_HAS_READ_A_REQUEST, library, env={"LD_PRELOAD": str(library)}
-    )
+    environment = with_preloaded(os.environ, (*preloaded(os.environ), str(library)))
+    child = run_python(_KILLED_BEFORE_IT_HAS_READ_A_REQUEST, library, env=environment)
     assert set(child.stdout.splitlines()) == {"True True"}

@@ -30,145 +30,8 @@ namespace {
 
 constexpr int kIdleMs = 1000;  // before the memory of an area is given back
 
-// The worker's end of a channel: takes requests, and gives replies. Made and used by one thread.
-class ServedChannel {
- protected:
-  explicit ServedChannel(int socket) : socket_(socket) {}  // owns it
-  ~ServedChannel();
-  ServedChannel(const ServedChannel&) = delete;
-  ServedChannel& operator=(const ServedChannel&) = delete;
-
-  // Waits for a request; false where the host has left.
-  bool take_request();
-  const char* payload() const { return request_.place == kInArea ? area_.bytes() : message_; }
-
-  // Put into the reply: bytes wherever there is room, bytes in a file, an error instead of all else.
-  Error answer(const char* bytes, size_t size);
-  Error answer_in_file(const char* bytes, size_t size);
-  void report(const Error& error);
-  void reply();
-
-  // Whether the host has left without the last reply.
-  bool is_unread() const { return is_unread_; }
-
-  mtf::Area area_;
-  Request request_ = {};
-  Reply reply_ = {};
-  char message_[kInline];  // the payload of the request, then of the reply
-
- private:
-  bool use_files(int* files);
-  bool change_directory(int directory);
-
-  int socket_;
-  int file_ = -1;  // of the reply
-  bool has_own_directory_ = false;
-  bool is_unread_ = false;
-};
-
 Error no_memory() {
   return mtf::make_error(TF_RESOURCE_EXHAUSTED, "no memory for the reply of the plugin's process");
-}
-
-ServedChannel::~ServedChannel() { close(socket_); }
-
-bool ServedChannel::take_request() {
-  for (;;) {
-    int files[mtf::kMostFiles];
-    const Request last = request_;
-    // A thread that is killed while it waits for a message may take one that comes; one that polls takes none, so
-    // that the host gets ECONNRESET and knows that nothing has begun.
-    pollfd next = {socket_, POLLIN, 0};
-    for (bool is_idle = area_.size() == 0;;) {
-      const int found = poll(&next, 1, is_idle ? -1 : kIdleMs);
-      if (found == 0) is_idle = area_.empty();
-      if (found > 0 || (found < 0 && errno != EINTR)) break;
-    }
-    ssize_t got;
-    do {
-      got = mtf::receive_message(socket_, {&request_, sizeof request_, message_, kInline}, files, mtf::kMostFiles);
-    } while (got < 0 && errno == EINTR);
-    if (got < 0 && errno != ECONNRESET) _exit(1);  // the plugin has closed or moved the socket: the host would wait
-    if (got < static_cast<ssize_t>(sizeof request_)) return false;
-    if (request_.operation == kForget) {
-      request_ = last;
-      is_unread_ = true;
-      return false;
-    }
-    reply_ = {};
-    reply_.serial = request_.serial;
-    if (use_files(files)) return true;
-    request_.operation = kForget;  // nothing is opened
-    report(mtf::make_error(TF_RESOURCE_EXHAUSTED, "the process of the plugin has no descriptor or no memory for this call"));
-    reply_.flags = kFilesRefused;
-    reply();
-  }
-}
-
-// False where they do not come, since this process had no number for one of them, or cannot be used.
-bool ServedChannel::use_files(int* files) {
-  const int* next = files;
-  bool are_used = true;
-  if ((request_.files & kNewArea) != 0) are_used = area_.map(*next++);
-  if ((request_.files & kDirectory) != 0) are_used = change_directory(*next++) && are_used;
-  for (size_t i = 0; i < mtf::kMostFiles; ++i) mtf::close_file(files[i]);
-  return are_used;
-}
-
-// Of this thread alone.
-bool ServedChannel::change_directory(int directory) {
-  if (directory < 0) return false;
-  if (!has_own_directory_) has_own_directory_ = unshare(CLONE_FS) == 0;
-  return has_own_directory_ && fchdir(directory) == 0;
-}
-
-Error ServedChannel::answer(const char* bytes, size_t size) {
-  if (size > kInline) return answer_in_file(bytes, size);
-  if (size > 0) std::memcpy(message_, bytes, size);  // an empty list has no bytes
-  reply_.size = size;
-  return nullptr;
-}
-
-Error ServedChannel::answer_in_file(const char* bytes, size_t size) {
-  reply_.size = size;
-  reply_.place = kInFile;
-  file_ = memfd_create("modular_tf reply", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  bool whole = file_ >= 0;
-  for (size_t done = 0; whole && done < size;) {
-    const ssize_t wrote = write(file_, bytes + done, size - done);
-    if (wrote < 0 && errno == EINTR) continue;
-    whole = wrote > 0;
-    if (whole) done += static_cast<size_t>(wrote);
-  }
-  constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL;
-  if (whole && fcntl(file_, F_ADD_SEALS, kSeals) == 0) return nullptr;
-  return no_memory();
-}
-
-void ServedChannel::report(const Error& error) {
-  const size_t length = std::strlen(error.message());
-  mtf::close_file(file_);
-  reply_.code = error.code();
-  reply_.flags =
-      (error.is_thrown() ? kThrown : 0u) | (error.is_closed() ? kClosed : 0u);
-  reply_.size = length < kInline ? length : kInline;
-  reply_.place = kInMessage;
-  std::memcpy(message_, error.message(), static_cast<size_t>(reply_.size));
-}
-
-// Where the host has left nobody reads it. A process that cannot reply ends, so that the host does not wait.
-void ServedChannel::reply() {
-  const auto send = [&] {
-    const size_t size = reply_.place == kInMessage ? static_cast<size_t>(reply_.size) : 0;
-    return mtf::send_message(socket_, {&reply_, sizeof reply_, message_, size}, &file_, file_ >= 0 ? 1 : 0);
-  };
-  ssize_t sent = send();
-  if (sent < 0 && file_ >= 0) {
-    report(no_memory());
-    sent = send();
-  }
-  if (sent < 0 && errno != EPIPE && errno != ECONNRESET) _exit(1);
-  mtf::close_file(file_);
 }
 
 // What the host has open, by the numbers that it knows it by.
@@ -220,9 +83,13 @@ void discard(mtf_writer* writer) {
   mtf_writer_release(writer);
 }
 
-class ChannelServer : public ServedChannel {
+// The worker's end of a channel: takes requests, makes their calls, and replies. Made and used by one thread.
+class ChannelServer {
  public:
-  ChannelServer(Server& server, int socket) : ServedChannel(socket), server_(server) {}
+  ChannelServer(Server& server, int socket) : server_(server), socket_(socket) {}  // owns it
+  ~ChannelServer() { close(socket_); }
+  ChannelServer(const ChannelServer&) = delete;
+  ChannelServer& operator=(const ChannelServer&) = delete;
 
   void serve() {
     while (take_request()) {
@@ -234,10 +101,114 @@ class ChannelServer : public ServedChannel {
       if (error) report(error);
       reply();
     }
-    if (is_unread()) undo();
+    if (is_unread_) undo();
   }
 
  private:
+  // Waits for a request; false where the host has left.
+  bool take_request() {
+    for (;;) {
+      int files[mtf::kMostFiles];
+      const Request last = request_;
+      // A thread that is killed while it waits for a message may take one that comes; one that polls takes none, so
+      // that the host gets ECONNRESET and knows that nothing has begun.
+      pollfd next = {socket_, POLLIN, 0};
+      for (bool is_idle = area_.size() == 0;;) {
+        const int found = poll(&next, 1, is_idle ? -1 : kIdleMs);
+        if (found == 0) is_idle = area_.empty();
+        if (found > 0 || (found < 0 && errno != EINTR)) break;
+      }
+      ssize_t got;
+      do {
+        got = mtf::receive_message(socket_, {&request_, sizeof request_, message_, kInline}, files, mtf::kMostFiles);
+      } while (got < 0 && errno == EINTR);
+      if (got < 0 && errno != ECONNRESET) _exit(1);  // the plugin has closed or moved the socket: the host would wait
+      if (got < static_cast<ssize_t>(sizeof request_)) return false;
+      if (request_.operation == kForget) {
+        request_ = last;
+        is_unread_ = true;
+        return false;
+      }
+      reply_ = {};
+      reply_.serial = request_.serial;
+      if (use_files(files)) return true;
+      request_.operation = kForget;  // nothing is opened
+      report(mtf::make_error(TF_RESOURCE_EXHAUSTED, "the process of the plugin has no descriptor or no memory for this call"));
+      reply_.flags = kFilesRefused;
+      reply();
+    }
+  }
+
+  // False where they do not come, since this process had no number for one of them, or cannot be used.
+  bool use_files(int* files) {
+    const int* next = files;
+    bool are_used = true;
+    if ((request_.files & kNewArea) != 0) are_used = area_.map(*next++);
+    if ((request_.files & kDirectory) != 0) are_used = change_directory(*next++) && are_used;
+    for (size_t i = 0; i < mtf::kMostFiles; ++i) mtf::close_file(files[i]);
+    return are_used;
+  }
+
+  // Of this thread alone.
+  bool change_directory(int directory) {
+    if (directory < 0) return false;
+    if (!has_own_directory_) has_own_directory_ = unshare(CLONE_FS) == 0;
+    return has_own_directory_ && fchdir(directory) == 0;
+  }
+
+  // Puts bytes into the reply wherever there is room.
+  Error answer(const char* bytes, size_t size) {
+    if (size > kInline) return answer_in_file(bytes, size);
+    if (size > 0) std::memcpy(message_, bytes, size);  // an empty list has no bytes
+    reply_.size = size;
+    return nullptr;
+  }
+
+  Error answer_in_file(const char* bytes, size_t size) {
+    reply_.size = size;
+    reply_.place = kInFile;
+    file_ = memfd_create("modular_tf reply", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    bool whole = file_ >= 0;
+    for (size_t done = 0; whole && done < size;) {
+      const ssize_t wrote = write(file_, bytes + done, size - done);
+      if (wrote < 0 && errno == EINTR) continue;
+      whole = wrote > 0;
+      if (whole) done += static_cast<size_t>(wrote);
+    }
+    constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL;
+    if (whole && fcntl(file_, F_ADD_SEALS, kSeals) == 0) return nullptr;
+    return no_memory();
+  }
+
+  // Puts an error into the reply instead of all else.
+  void report(const Error& error) {
+    const size_t length = std::strlen(error.message());
+    mtf::close_file(file_);
+    reply_.code = error.code();
+    reply_.flags =
+        (error.is_thrown() ? kThrown : 0u) | (error.is_closed() ? kClosed : 0u);
+    reply_.size = length < kInline ? length : kInline;
+    reply_.place = kInMessage;
+    std::memcpy(message_, error.message(), static_cast<size_t>(reply_.size));
+  }
+
+  // Where the host has left nobody reads it. A process that cannot reply ends, so that the host does not wait.
+  void reply() {
+    const auto send = [&] {
+      const size_t size = reply_.place == kInMessage ? static_cast<size_t>(reply_.size) : 0;
+      return mtf::send_message(socket_, {&reply_, sizeof reply_, message_, size}, &file_, file_ >= 0 ? 1 : 0);
+    };
+    ssize_t sent = send();
+    if (sent < 0 && file_ >= 0) {
+      report(no_memory());
+      sent = send();
+    }
+    if (sent < 0 && errno != EPIPE && errno != ECONNRESET) _exit(1);
+    mtf::close_file(file_);
+  }
+
+  const char* payload() const { return request_.place == kInArea ? area_.bytes() : message_; }
+
   Error perform() {
     if (request_.filesystem >= server_.count) {
       return mtf::make_error(TF_INVALID_ARGUMENT, "there is no such filesystem in the worker");
@@ -397,7 +368,15 @@ class ChannelServer : public ServedChannel {
   Server& server_;
   mtf::CallingThread calling_;  // made and used by one thread
   const unsigned forks_ = mtf::fork_generation();
+  int socket_;
+  mtf::Area area_;
+  Request request_ = {};
+  Reply reply_ = {};
+  char message_[kInline];  // the payload of the request, then of the reply
+  int file_ = -1;  // of the reply
   uint64_t opened_ = 0;  // by the last call
+  bool has_own_directory_ = false;
+  bool is_unread_ = false;  // the host has left without the last reply
 };
 
 struct Start {
