@@ -66,7 +66,7 @@ struct mtf_filesystem {
   // The functions of `tables` call a worker, which translates paths itself. Those to which the interface gives
   // no status have one (call_without_status).
   bool in_worker = false;
-  bool is_shared = false;  // `handle` is, with others of the plugin (shared_init.h)
+  bool is_shared = false;  // `handle` is, with others of the plugin (filesystem.cc)
   mtf::Gate gate;  // calls and open files are its users, and regions, which rest
   std::atomic<int> references{1};
   std::atomic<bool> cleanup_done{false};

@@ -24,7 +24,7 @@ void mtf_kernels_attach(const void* table);
 mtf_error* mtf_init_kernels(void* entry, const mtf_plugin* plugin);
 
 /* The function that replaces `name`, which the host runtime does not offer, for the plugin `library`
- * (absent_functions.h). */
+ * (host_table.h). */
 void* mtf_absent_function(const char* name, const char* library);
 
 /* -- what was registered in this process, in order; all of it lives as long as the process -- */

@@ -11,7 +11,7 @@ extern "C" {
  * that. [any thread]
  *
  * std::istream::read  returns at once for a stream that is not there, and writes no more than the
- *                     caller of the plugin's read has asked for (read_bounds.h).
+ *                     caller of the plugin's read has asked for.
  * std::ostream::tellp says 0 for an XML document in memory that has no element, which the caller
  *                     would look for without a check that there is one. */
 void* mtf_guarded_stream_function(const char* name, int own_scope_first);
