@@ -55,15 +55,16 @@ class Answer:
         """Demand that the operation returned one of some codes, and return its value.
 
         Raises:
-            Deviation: It returned another; what it opened is closed.
+            Deviation: It returned another; what it opened is closed and cleaned up.
             Unsupported: It is UNIMPLEMENTED, and that is not among the codes.
         """
         if self.code in allowed:
             return self.value
         if self.code == Code.UNIMPLEMENTED:
             raise Unsupported(f"{self.short_call} is UNIMPLEMENTED")
-        if hasattr(self.value, "close"):
-            self.value.close()
+        for end in ("close", "cleanup") if self.ok else ():  # a failure may leave what is freed
+            if hasattr(self.value, end):
+                getattr(self.value, end)()
         raise Deviation(
             f"{self.short_call} returned another code than it must",
             expected=" or ".join(f"{code.name} ({code.value})" for code in allowed),
