@@ -15,18 +15,27 @@ from modular_tf.check.endings import KEPT, expect_clean_end, expect_use_after_fo
 from modular_tf.check.expectation import Unsupported, expect, expect_equal
 from modular_tf.check.filesystem.sequence_steps import STEPS, perform
 from modular_tf.check.filesystem.workspace import CONTENT, FilesystemWorkspace
-from modular_tf.check.sequences import GROUP, random_program
+from modular_tf.check.sequences import GROUP, Data, ListOf, Numbers, random_program
 from modular_tf.check.under_load import expect_of_threads
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from modular_tf.check.sequences import SequenceSession
+    from modular_tf.check.sequences import SequenceSession, StepKind
 
 load = Suite("filesystem", "load", traits="writes", seconds=60)
 
 _THREADS = 8
 _STEPS = 200
+_NAMES = ("a", "b", "d/a")
+_LARGEST = 4096  # bytes; several are more than writers hold back
+
+STEPS_OF_THREADS: Sequence[StepKind] = (
+    *STEPS,
+    (("write", "append"), (_NAMES, ListOf(Data(0, _LARGEST), 4))),
+    (("read",), (_NAMES, Numbers(0, _LARGEST), Numbers(0, _LARGEST))),
+)
+"""What a step of a thread may be: those of short sequences, and some that take longer."""
 
 
 @load.check(
@@ -54,7 +63,7 @@ def _work_alone(fs: FilesystemWorkspace, seed: int) -> None:
 def _work(fs: FilesystemWorkspace, root: str, seed: int) -> None:
     chance = random.Random(seed)  # noqa: S311  (to be repeated)
     steps = min(_STEPS, fs.target.options.many or _STEPS)
-    perform(fs.below(root), random_program(STEPS, chance, steps))
+    perform(fs.below(root), random_program(STEPS_OF_THREADS, chance, steps))
 
 
 @load.check("FS-322", level=HARD)
