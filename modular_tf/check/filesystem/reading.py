@@ -244,7 +244,7 @@ def reads_a_big_file_in_odd_pieces(fs: FilesystemWorkspace) -> None:
 
 @reading.check("FS-166", "new_random_access_file", "read", level=ROBUST, seconds=60)
 def threads_and_handles_read_at_once(fs: FilesystemWorkspace) -> None:
-    """A handle serves several threads at once, and two handles of a file do not know each other.
+    """A handle serves several threads at once, and two handles of a file are independent.
 
     Otherwise: tf.data reads with many threads: records are mixed up under load only.
     Remedy: Keep no position in the handle; guard what threads share.

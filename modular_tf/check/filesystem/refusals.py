@@ -38,7 +38,7 @@ _MADE = {"F": "make_file", "G": "make_file", "E": "make_empty_file", "D": "make_
 _CALL = re.compile(r"(\w+)\(([^)]*)\)")
 _WRONG = "Callers tell cases apart by the code: they take the wrong branch, or give up."
 _REMEDIES = {
-    MISSING: "Set TF_NOT_FOUND, and make nothing.",
+    MISSING: "Set TF_NOT_FOUND where the name is missing, or a directory that would hold it.",
     REFUSED: "Look at the kind of the entry and of its parents, and set TF_FAILED_PRECONDITION; for"
     " ENOTDIR TF_SetStatusFromIOError does so.",
     EXISTS: "Set TF_ALREADY_EXISTS, and change nothing.",

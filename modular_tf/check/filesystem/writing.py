@@ -407,7 +407,7 @@ def _expect_told(answers: list[Answer]) -> None:
 
 @closing.check("FS-188", *_APPEND)
 def a_full_store_is_resource_exhausted(fs: FilesystemWorkspace) -> None:
-    """Without room, append, flush or close is RESOURCE_EXHAUSTED, and close of a part is never OK.
+    """On a full store append, flush or close is RESOURCE_EXHAUSTED; after that close is never OK.
 
     Otherwise: A truncated file is taken for a whole one.
     Remedy: Set TF_RESOURCE_EXHAUSTED, and remember the failure until close.
