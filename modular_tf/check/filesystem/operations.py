@@ -8,6 +8,7 @@ of it, so that one check tries both.
 from __future__ import annotations
 
 from abc import abstractmethod
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, NamedTuple, ParamSpec
@@ -19,7 +20,8 @@ from modular_tf.abi.layouts import (
     WRITABLE_FILE_OPS,
 )
 from modular_tf.check.calls import shown
-from modular_tf.native.ffi import ffi
+from modular_tf.check.expectation import Deviation
+from modular_tf.native.readonly_memory import try_read
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -280,9 +282,18 @@ class Region(OpenFile):
         return int(self.call("length").value)
 
     def content(self) -> bytes:
-        """Return a copy of the bytes."""
+        """Return a copy of the bytes.
+
+        Raises:
+            Deviation: There is no such memory.
+        """
         length = self.length()
-        return bytes(ffi.buffer(ffi.cast("char *", self.address()), length)) if length else b""
+        address = self.address() if length else 0
+        with suppress(MemoryError, OverflowError):
+            if (found := try_read(address, length) if length else b"") is not None:
+                return found
+        what = f"{length} bytes at {address:#x}"
+        raise Deviation("the memory of a region cannot be read", found=what)
 
     def close(self) -> None:
         """Call `cleanup`; a second call does nothing."""
