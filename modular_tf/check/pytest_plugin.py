@@ -192,12 +192,12 @@ def _alone(
         return
     folder = tmp_path_factory.getbasetemp().parent
     prefix = str(folder / f"modular-tf-check-{worker['testrunuid']}")
-    with open(f"{prefix}.lock", "ab") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with open(f"{prefix}.turn", "ab") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
         try:
             yield prefix
         finally:  # closing it is not enough: processes that a plugin left running have it too
-            fcntl.flock(lock, fcntl.LOCK_UN)
+            fcntl.flock(turn, fcntl.LOCK_UN)
 
 
 def settings_for(

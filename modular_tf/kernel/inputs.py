@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Given",
+    "StringContent",
     "bind_arguments",
     "donated_inputs",
     "given_tensor",

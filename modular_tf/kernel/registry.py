@@ -40,6 +40,7 @@ __all__ = [
     "KernelRegistry",
     "PluginKernels",
     "compare",
+    "definition_conflicts",
     "impossible_kernels",
     "plugin_kernels",
 ]

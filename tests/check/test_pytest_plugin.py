@@ -152,7 +152,7 @@ def test_a_process_that_a_plugin_leaves_running_keeps_no_worker_of_xdist_waiting
     tmp_path_factory,
 ):
     config = SimpleNamespace(workerinput={"testrunuid": "left"})
-    lock = tmp_path_factory.getbasetemp().parent / "modular-tf-check-left.lock"
+    lock = tmp_path_factory.getbasetemp().parent / "modular-tf-check-left.turn"
     reader, writer = os.pipe()
     with _alone(SimpleNamespace(config=config), tmp_path_factory):
         left = os.fork()

@@ -119,7 +119,7 @@ def test_rich_shows_the_same_totals(clock, totals, monkeypatch):
 
 def test_checks_are_counted_per_plugin(clock, monkeypatch):
     stream = Terminal()
-    plan = SimpleNamespace(path="/a.so", name="a\x1b[2J", steps=[(None, ["FS-001", "FS-002"])])
+    plan = SimpleNamespace(path="/a.so", name="a\x1b[2J", number_of_checks=2)
     outcomes = [SimpleNamespace(verdict=v, check_id=i) for v, i in (PASSED, FAILED)]
     monkeypatch.setattr(sys, "stderr", stream)
 

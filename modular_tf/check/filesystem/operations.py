@@ -38,7 +38,7 @@ _REGION = READ_ONLY_MEMORY_REGION_OPS.name
 
 
 class Op(NamedTuple):
-    """One slot.
+    """One slot, and how it is called.
 
     Attributes:
         takes: A word for each argument after the struct: `path` is a URI that `translate_name`

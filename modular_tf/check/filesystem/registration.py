@@ -61,7 +61,7 @@ _SAMPLE = 0x5A
 
 @registration.check("FS-130", level=LOADS, seconds=10)
 def init_plugin_returns(plugin: FilesystemLibrary) -> None:
-    """TF_InitPlugin returns.
+    """TF_InitPlugin returns to its caller.
 
     Otherwise: In TensorFlow the registration ends the process; here the plugin is quarantined.
     Remedy: Report what is missing from the `init` of the scheme, by its status.

@@ -27,7 +27,8 @@ def library():
 def run(library, tmp_path_factory):
     """Check the plugin as its author would, once; the JSON report lies beside the text."""
     folder = tmp_path_factory.mktemp("report")
-    command = [sys.executable, "-m", "modular_tf", "check", library, "--write-json", "report.json"]
+    command = [sys.executable, "-m", "modular_tf", "check", library, "--through-host"]
+    command += ["--write-json", "report.json"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == Exit.NO, done.stderr
     return done.stdout.splitlines(), json.loads((folder / "report.json").read_text())
