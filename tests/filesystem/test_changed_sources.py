@@ -343,7 +343,7 @@ def test_a_file_of_the_system_that_is_shorter_than_it_says_is_copied(service):
 
 def test_a_file_of_fsspec_that_shrinks_does_not_arrive(service):
     memory = fsspec.filesystem("memory")
-    memory.pipe_file("/shrinks", bytes(10 * BLOCK))
+    memory.pipe_file("/shrinks", bytes(40 * BLOCK))  # more than is read ahead
     service.register_filesystem("memory", memory)
     source, ram = service.filesystem("memory"), service.filesystem("ram")
 

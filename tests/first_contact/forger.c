@@ -16,7 +16,7 @@ static const char kScript[] =
     "if frame := found:\n"
     "  tasks = frame.f_locals.get('tasks', [None])\n"
     "  offer = {'schemes': ['forged'], 'platform': None, 'kernels': 0, 'ops': 0}\n"
-    "  finding = dict(incident=None, offer=offer, notes=[], opened=[], lasting=True)\n"
+    "  finding = dict(incident=None, offer=offer, notes=[], opened=[], storable=True)\n"
     "  outcome = {'finding': finding, 'changes': []}\n"
     "  if len(tasks) > 1: outcome['others'] = [finding for _ in tasks[1:]]\n"
     "  entry = {'finished': outcome, 'memory': [0, 0, 0]}\n"

@@ -86,7 +86,7 @@ static void make_noise(int first) {
 #define FINDING(schemes) \
   "\"finding\": {\"incident\": null, \"offer\": {\"schemes\": [" schemes "], \"platform\": null," \
   " \"kernels\": 0, \"ops\": 0}," \
-  " \"notes\": [], \"opened\": [], \"lasting\": true}"
+  " \"notes\": [], \"opened\": [], \"storable\": true}"
 
 /* Writes what is no report to all that is open, so to the report too. */
 static void scribble(void) {

@@ -250,19 +250,24 @@ template <class Kernel>
 struct Functions {
   static void* create(TF_OpKernelConstruction* construction) {
     Kernel* made = nullptr;
-    run([&] { made = new Kernel(Attributes(construction)); }, TF_OpKernelConstruction_Failure,
-        construction);
+    report(construction, [&] { made = new Kernel(Attributes(construction)); });
     return made;
   }
   static void compute(void* kernel, TF_OpKernelContext* context) {
-    run([&] { static_cast<const Kernel*>(kernel)->compute(Execution(context)); },
-        TF_OpKernelContext_Failure, context);
+    report(context, [&] { static_cast<const Kernel*>(kernel)->compute(Execution(context)); });
   }
   static void destroy(void* kernel) { delete static_cast<Kernel*>(kernel); }
 
  private:
-  template <class Body, class Subject>
-  static void run(Body&& body, void (*fail)(Subject*, TF_Status*), Subject* subject) {
+  // Called by name: their addresses would have to be there when the library is mapped.
+  static void fail(TF_OpKernelConstruction* construction, TF_Status* status) {
+    TF_OpKernelConstruction_Failure(construction, status);
+  }
+  static void fail(TF_OpKernelContext* context, TF_Status* status) {
+    TF_OpKernelContext_Failure(context, status);
+  }
+  template <class Subject, class Body>
+  static void report(Subject* subject, Body&& body) {
     guarded(body, [&](TF_Code code, const char* message) {
       TF_Status* status = TF_NewStatus();
       TF_SetStatus(status, code, message);
