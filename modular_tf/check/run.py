@@ -226,7 +226,7 @@ def tried_here(
     """Try the checks of jobs in this very process, which a plugin may end.
 
     `announce` is called with each call before it is made. `checks` are those that the ids name,
-    where it is not the catalogue.
+    where it is not the catalogue. Raises `InterruptedRun` if the user ended the run.
     """
     outcomes: list[Outcome] = []
     checks = all_checks() if checks is None else checks
@@ -237,19 +237,22 @@ def tried_here(
             tell(outcome)
 
     listen(announce)
-    for job in jobs:
-        first = checks[job.checks[0]]
-        with scratch_folder() as folder, ExitStack() as opened:
-            try:
-                session = session_of_group(replace(job.target, scratch=folder), first.group)
-            except (Blocked, ModularTFError) as error:
+    try:
+        for job in jobs:
+            first = checks[job.checks[0]]
+            with scratch_folder() as folder, ExitStack() as opened:
+                try:
+                    session = session_of_group(replace(job.target, scratch=folder), first.group)
+                except (Blocked, ModularTFError) as error:
+                    for check_id in job.checks:
+                        found(job.outcome(check_id, Verdict.BLOCKED, str(error)))
+                    continue
+                opened.callback(session.close)
                 for check_id in job.checks:
-                    found(job.outcome(check_id, Verdict.BLOCKED, str(error)))
-                continue
-            opened.callback(session.close)
-            for check_id in job.checks:
-                reached = job.target.reached
-                found(tried(checks[check_id], session, subject=job.subject, reached=reached))
+                    reached = job.target.reached
+                    found(tried(checks[check_id], session, subject=job.subject, reached=reached))
+    except KeyboardInterrupt:
+        raise InterruptedRun(CheckRun(tuple(outcomes))) from None
     return outcomes
 
 
