@@ -19,11 +19,11 @@ from modular_tf.check.outcome import Incident, Outcome, Verdict
 from modular_tf.check.plan import plan_of, repeated_by, target_of, wanted_schemes
 from modular_tf.check.report.native_frames import with_named_frames
 from modular_tf.check.report.report import PluginReport, Report
-from modular_tf.check.sequences import performer_of, session_of_group
+from modular_tf.check.sequences import GROUP, performer_of, session_of_group
 from modular_tf.codec import decode, encode
 from modular_tf.discovery.linking.host_exports import host_exports
 from modular_tf.discovery.probe import Prober
-from modular_tf.errors import ModularTFError
+from modular_tf.errors import ConfigError, ModularTFError
 from modular_tf.first_contact.finding import Offer
 from modular_tf.native.preloading import preload
 from modular_tf.native.sanitizers import sanitizer_environment
@@ -226,7 +226,7 @@ def tried_here(
     """Try the checks of jobs in this very process, which a plugin may end.
 
     `announce` is called with each call before it is made. `checks` are those that the ids name,
-    where it is not the catalogue.
+    where it is not the catalogue. Raises `InterruptedRun` if the user ended the run.
     """
     outcomes: list[Outcome] = []
     checks = all_checks() if checks is None else checks
@@ -237,19 +237,22 @@ def tried_here(
             tell(outcome)
 
     listen(announce)
-    for job in jobs:
-        first = checks[job.checks[0]]
-        with scratch_folder() as folder, ExitStack() as opened:
-            try:
-                session = session_of_group(replace(job.target, scratch=folder), first.group)
-            except (Blocked, ModularTFError) as error:
+    try:
+        for job in jobs:
+            first = checks[job.checks[0]]
+            with scratch_folder() as folder, ExitStack() as opened:
+                try:
+                    session = session_of_group(replace(job.target, scratch=folder), first.group)
+                except (Blocked, ModularTFError) as error:
+                    for check_id in job.checks:
+                        found(job.outcome(check_id, Verdict.BLOCKED, str(error)))
+                    continue
+                opened.callback(session.close)
                 for check_id in job.checks:
-                    found(job.outcome(check_id, Verdict.BLOCKED, str(error)))
-                continue
-            opened.callback(session.close)
-            for check_id in job.checks:
-                reached = job.target.reached
-                found(tried(checks[check_id], session, subject=job.subject, reached=reached))
+                    reached = job.target.reached
+                    found(tried(checks[check_id], session, subject=job.subject, reached=reached))
+    except KeyboardInterrupt:
+        raise InterruptedRun(CheckRun(tuple(outcomes))) from None
     return outcomes
 
 
@@ -258,9 +261,11 @@ def replayed(
 ) -> Outcome:
     """Perform the program that a report has named once more, in this very process.
 
-    Raises `KeyError` where no check has the id of the program's.
+    Raises `ConfigError` where no check has found such a program.
     """
-    check = all_checks()[found.check_id]
+    check = all_checks().get(found.check_id)
+    if check is None or check.group != GROUP or found.reached not in check.ways:
+        raise ConfigError(f"--replay: no check {found.check_id} tries random sequences in that way")
     performer = performer_of(check.kind)
     target = target_of(
         probe, settings, check.kind, found.reached, scheme=found.scheme, ordinal=found.ordinal

@@ -58,3 +58,19 @@ def test_an_interrupt_before_the_second_plugin_keeps_the_report_of_the_first(che
 
     assert report.interrupted
     assert [plugin.outcomes for plugin in report.plugins] == [(FOUND,)]
+
+
+def test_an_interrupt_of_checks_in_this_process_keeps_the_outcomes():
+    candidates, _ = candidates_of([str(installed_plugin("ram_filesystem"))])
+    settings, found = CheckSettings(only=("LD-001", "LD-004")), []
+
+    def interrupt(_plan, outcome):
+        found.append(outcome)
+        raise KeyboardInterrupt
+
+    report = run_module.check_plugins(
+        candidates, settings, seed=1, limits=Limits(), tell=interrupt, announce=found.append
+    )
+
+    assert report.interrupted
+    assert [plugin.outcomes for plugin in report.plugins] == [tuple(found)]

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from random import Random
+from unittest.mock import MagicMock
+
 import pytest
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import Answer
 from modular_tf.check.catalogue import all_checks
+from modular_tf.check.device import robustness
 from modular_tf.check.device.operations import OPERATIONS
-from modular_tf.check.device.workspace import prepared
-from modular_tf.check.expectation import Blocked
+from modular_tf.check.device.workspace import Workspace, prepared
+from modular_tf.check.expectation import Blocked, Deviation
 from modular_tf.check.job import Job, Limits
 from modular_tf.check.outcome import Pass, Verdict
 from modular_tf.check.run import CheckProcesses
@@ -26,6 +30,44 @@ def test_a_step_of_a_device_names_its_check(step):
 
     check = all_checks()[str(blocked.value).rpartition(" ")[2]]
     assert check.kind == "device"
+
+
+class _RefusingDevice:
+    """A device that refuses one operation, and reports of the others that they worked."""
+
+    def __init__(self, refused, code=Code.INTERNAL):
+        self.calls_back = True
+        self._refused, self._code = refused, code
+
+    def perform(self, row, *_arguments):
+        if row.name == self._refused:
+            return Answer(int(self._code), "no")
+        is_unknown = row.name == "device_memory_usage"
+        return Answer(int(Code.UNAVAILABLE if is_unknown else Code.OK), value=MagicMock())
+
+    def __getattr__(self, _name):
+        return MagicMock()
+
+
+@pytest.mark.parametrize("step", _STEPS)
+def test_the_check_of_a_step_fails_where_the_step_does(step):
+    check = all_checks()[OPERATIONS[step].about]
+    target = Target("", "device", Pass.RAW, ordinal=0)
+    device = Workspace(_RefusingDevice(step), target, Random(0))
+
+    with pytest.raises(Deviation):
+        check.run(device)
+
+
+def test_a_device_without_one_copy_is_watched_while_it_does_the_rest(monkeypatch):
+    monkeypatch.setattr(robustness, "checking_allocator", MagicMock())
+    device, seen = _RefusingDevice("sync_memcpy_htod", Code.UNIMPLEMENTED), []
+    perform = device.perform
+    device.perform = lambda row, *given: seen.append(row.name) or perform(row, *given)
+
+    robustness.keeps_to_its_heap(Workspace(device, Target("", "device", Pass.RAW), Random(0)))
+
+    assert {"host_memory_allocate", "record_event", "memcpy_htod"} <= set(seen)
 
 
 def _tried(fixture, defect, ids, **target):

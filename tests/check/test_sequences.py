@@ -11,6 +11,8 @@ from modular_tf.check.catalogue import all_checks
 from modular_tf.check.expectation import Blocked
 from modular_tf.check.filesystem.sequence_steps import script
 from modular_tf.check.outcome import Pass
+from modular_tf.check.plan import candidates_of
+from modular_tf.check.run import replayed
 from modular_tf.check.sequences import (
     Failure,
     Program,
@@ -22,7 +24,10 @@ from modular_tf.check.sequences import (
     search,
     step_strategy,
 )
+from modular_tf.check.settings import CheckSettings
 from modular_tf.check.target import Target
+from modular_tf.discovery.linking.host_exports import host_exports
+from modular_tf.discovery.probe import probe
 from modular_tf.errors import ConfigError
 from tests.check.building import DEFECT_VARIABLE, defective_plugin
 
@@ -60,6 +65,17 @@ def test_what_is_no_replay_is_refused(token):
 def test_what_is_no_program_is_refused(program):
     with pytest.raises(ConfigError, match="--replay"):
         Replay.from_token(Replay("FS-320", Pass.RAW, "", None, program).token())
+
+
+@pytest.mark.parametrize(
+    ("check_id", "reached"), [("XX-1", Pass.RAW), ("KN-099", Pass.HOST), ("SE-300", Pass.LIBRARY)]
+)
+def test_a_replay_of_no_check_of_sequences_is_refused(check_id, reached):
+    replay = Replay(check_id, reached, None, 0, ())
+    library = probe(candidates_of([str(defective_plugin("device"))])[0][0], host_exports())
+
+    with pytest.raises(ConfigError, match=check_id):
+        replayed(replay, library, CheckSettings(), print)
 
 
 def test_a_program_is_shown_as_statements():

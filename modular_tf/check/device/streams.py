@@ -349,7 +349,9 @@ def an_event_completes(device: Workspace) -> None:
     Remedy: Report SE_EVENT_COMPLETE when the work in front of the event is done.
     Source: TensorFlow 2.21, observed
     """
-    device.must_pass(device.marked(device.stream(), 401), "an event behind a copy")
+    stream, event = device.stream(401), device.event()
+    device.record_event(stream, event).must_be_ok()
+    device.must_pass(event, "an event behind a copy")
 
 
 @events.check("SE-254", *_HOLDS, level=WORKS)

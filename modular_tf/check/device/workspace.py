@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 from itertools import pairwise
+from operator import ne
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, cast
 
 from modular_tf.check.device.operations import OPERATIONS, Operations
@@ -395,17 +396,15 @@ def expect_bytes(
             found=f"{len(found)} bytes",
             severity=severity,
         )
-    pieces = (slice(at, at + _PIECE_BYTES) for at in range(0, len(expected), _PIECE_BYTES))
-    wrong = [
-        at
-        for piece in pieces
-        if found[piece] != expected[piece]
-        for at in range(*piece.indices(len(expected)))
-        if found[at] != expected[at]
-    ]
-    at = wrong[0]
+    at, wrong = -1, 0
+    for start in range(0, len(expected), _PIECE_BYTES):
+        piece = slice(start, start + _PIECE_BYTES)
+        if found[piece] != expected[piece]:
+            differs = bytes(map(ne, found[piece], expected[piece]))
+            wrong += differs.count(1)
+            at = start + differs.index(1) if at < 0 else at
     raise Deviation(
-        f"{what} differs in {len(wrong)} of {len(expected)} bytes, from byte {at} on",
+        f"{what} differs in {wrong} of {len(expected)} bytes, from byte {at} on",
         expected=f"{expected[at : at + _SHOWN_BYTES].hex(' ')} at byte {at}",
         found=f"{found[at : at + _SHOWN_BYTES].hex(' ')} at byte {at}",
         severity=severity,
