@@ -71,7 +71,7 @@ def candidates_of(targets: Iterable[str]) -> tuple[list[Candidate], list[Violati
         for name in names:
             if name not in known:
                 raise NotFoundError(
-                    f"{name}: no such file, and no plugin of that name; "
+                    "no such file, and no plugin of that name; "
                     f"`modular-tf list` names {', '.join(sorted(known)) or 'none'}",
                     path=name,
                 )

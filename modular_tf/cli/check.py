@@ -258,7 +258,8 @@ def _check(
             announce=_write_call if values["in_process"] else None,
         )
     code = Exit.DONE if report.conforms else Exit.NO if report.has_checked else Exit.NOTHING
-    problems = ["nothing was checked"] if code is Exit.NOTHING else []
+    none_found = "" if candidates or missing else f": no library in {', '.join(plugins)}"
+    problems = [f"nothing was checked{none_found}"] if code is Exit.NOTHING else []
     if report.faults:
         code = Exit.OUR_FAULT
         problems = [f"internal error of modular-tf: {fault}" for fault in report.faults]

@@ -317,7 +317,7 @@ def test_an_empty_folder_is_no_success(mtf, tmp_path):
     ended = mtf("check", tmp_path)
 
     assert ended.code == Exit.NOTHING
-    assert "nothing was checked" in ended.err
+    assert f"nothing was checked: no library in {tmp_path}" in ended.err
 
 
 def test_a_path_that_is_not_there_is_no_success(mtf, tmp_path):
@@ -325,6 +325,12 @@ def test_a_path_that_is_not_there_is_no_success(mtf, tmp_path):
 
     assert ended.code == Exit.NOTHING
     assert "LD-001" in ended.err
+
+
+def test_a_name_that_nothing_has_is_said_once(mtf):
+    ended = mtf("check", "nowhere")
+
+    assert ended.err.startswith("modular-tf: nowhere: no such file, and no plugin of that name; ")
 
 
 def test_checks_that_are_all_skipped_are_no_success(mtf):

@@ -262,7 +262,7 @@ refusals(deletion, {
         "Look for children first, and set TF_FAILED_PRECONDITION where there is one."),
     "FS-227": ("delete_dir(F), delete_dir(F/x) keeps F", REFUSED, "writes file-as-directory",
         "A file goes where a directory was meant.",
-        "Look at the kind of the entry, and set TF_FAILED_PRECONDITION."),
+        "Look at the kind of the entry and of its parents, and set TF_FAILED_PRECONDITION."),
 })  # fmt: skip
 
 

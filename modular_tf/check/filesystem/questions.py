@@ -551,17 +551,22 @@ def names_are_bare(fs: FilesystemWorkspace) -> None:
 
 @children.check("FS-287", "get_children")
 def lists_each_child_once(fs: FilesystemWorkspace) -> None:
-    """get_children lists each child once, and nothing below the children.
+    """get_children lists each child once, and nothing that is below the children or elsewhere.
 
     Otherwise: Files are read twice, or paths appear that do not exist.
-    Remedy: List one level; merge what the store lists both as an object and as a prefix.
+    Remedy: List one level; merge what the store lists both as an object and as a prefix. Take the
+    path as it is: as a prefix it ends in "/", and for SQL's LIKE its "_" and "%" are escaped.
     """
-    family = fs.make_full_dir("once")
-    fs.make_full_dir("once/below")
-    fs.make_full_dir("once/below/deep")
+    family = fs.make_full_dir("only_once")
+    fs.make_full_dir("only_once/below")
+    fs.make_full_dir("only_once/below/deep")
+    for neighbour in ("only-once", "only_once-more"):
+        fs.make_dir(neighbour)
+        fs.make_file(f"{neighbour}/stranger")
     names = _bare(_children(fs, family))
     expect_equal(names, sorted(set(names)), "the list of children")
     expect("deep" not in names, "a grandchild is listed", found=repr(names))
+    expect("stranger" not in names, "a child of another directory is listed", found=repr(names))
 
 
 @children.check("FS-288", "get_children", "path_exists")

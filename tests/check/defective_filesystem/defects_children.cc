@@ -86,7 +86,7 @@ int list_the_parent(const TF_Filesystem* filesystem, const char* path, char*** e
 
 int list_twice(const TF_Filesystem* filesystem, const char* path, char*** entries,
                TF_Status* status) {
-  return changed(filesystem, path, "once", entries, status,
+  return changed(filesystem, path, "only_once", entries, status,
                  [](Names& names) { names.emplace_back("below"); });
 }
 
