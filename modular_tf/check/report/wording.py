@@ -125,12 +125,18 @@ def facts(outcome: Outcome, plugin: str = "") -> Iterator[tuple[str, Sequence[st
         yield "expected", [without_own_folders(outcome.expected)]
     if outcome.found:
         yield "found", [without_own_folders(outcome.found)]
-    yield "calls", [without_own_folders(call) for call in outcome.calls[-_CALLS_SHOWN:]]
+    yield "calls", [without_own_folders(call) for call in _last_calls(outcome.calls)]
     if incident is not None:
         folder = f"{os.path.dirname(plugin)}/" if plugin else ""
         yield "frames", [frame.removeprefix(folder) for frame in incident.backtrace]
         yield "said", _last_words(incident.said)
     yield "remedy", [remedy(outcome)]
+
+
+def _last_calls(calls: Sequence[str]) -> Sequence[str]:
+    """Return the last calls; `...` stands for those before them."""
+    before = ["..."] if len(calls) > _CALLS_SHOWN else []
+    return [*before, *calls[-_CALLS_SHOWN:]]
 
 
 def _last_words(said: str) -> Sequence[str]:

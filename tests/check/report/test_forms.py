@@ -172,6 +172,20 @@ def test_the_text_says_all_that_one_needs_to_act():
     assert "FS-193" not in text
 
 
+def test_the_text_says_where_calls_are_left_out():
+    shown = [str(line) for line in plugin_lines(_of_calls(16), verbose=False)]
+    cut = [str(line) for line in plugin_lines(_of_calls(17), verbose=False)]
+
+    assert any("calls:    stat('mine://0')" in line for line in shown)
+    assert any("calls:    ..." in line for line in cut)
+    assert any("stat('mine://1')" in line for line in cut)
+    assert not any("stat('mine://0')" in line for line in cut)
+
+
+def _of_calls(number):
+    return plugin(replace(FAILED, calls=tuple(f"stat('mine://{at}')" for at in range(number))))
+
+
 def test_verbose_text_names_every_check():
     text = "\n".join(map(str, plugin_lines(plugin(*ALL_KINDS), verbose=True)))
 
