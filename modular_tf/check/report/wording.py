@@ -63,7 +63,8 @@ _OTHER_SIGNAL = "ends the process; return a status instead"
 def headline(outcome: Outcome) -> str:
     """Return what was found, in one line, without the check's name."""
     if outcome.verdict is Verdict.KNOWN:
-        return f"known deviation: {outcome.reason}"
+        ended = "" if outcome.incident is None else f"; {_what_happened(outcome, outcome.incident)}"
+        return without_own_folders(f"known deviation: {outcome.reason}{ended}")
     text = outcome.message or outcome.verdict.value
     if outcome.incident is not None:
         text = _what_happened(outcome, outcome.incident)
@@ -76,7 +77,7 @@ def _what_happened(outcome: Outcome, incident: Incident) -> str:
         return f"did not return{place} within {outcome.seconds:.0f} s"
     report = sanitizer_report(incident.said)
     reported = "" if report is None else f": {report}"
-    if outcome.verdict is Verdict.EXITED:
+    if outcome.verdict is Verdict.EXITED or incident.exit_status is not None:
         if incident.exit_status is None and outcome.message:
             return f"{outcome.message}{reported}"
         return f"ended the process with exit status {incident.exit_status}{place}{reported}"

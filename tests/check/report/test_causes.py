@@ -137,3 +137,9 @@ def test_a_watcher_that_is_gone_is_told_as_it_was():
     gone = outcome("FS-161", Verdict.EXITED, message="the watcher ended", incident=Incident())
 
     assert headline(gone) == "the watcher ended"
+
+
+def test_a_known_deviation_that_is_a_crash_says_so():
+    known = replace(CRASHED, verdict=Verdict.KNOWN, reason="the next release mends it")
+
+    assert headline(known).startswith("known deviation: the next release mends it; crashed with ")
