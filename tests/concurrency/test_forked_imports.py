@@ -1,47 +1,49 @@
-"""Forks while another thread imports: the child imports the module itself."""
+"""Forks while modules are imported, in another thread or in the one that forks."""
 
 from __future__ import annotations
 
+SLOW = """
+import os, sys, threading
+
+sys.began.set()
+while not os.path.exists(os.environ["MAY_END"]):
+    threading.Event().wait(0.01)
+"""
+
+FORKING = """
+import os
+
+child = os.fork()
+value = 2
+"""
+
 SUBJECT = """
-    import importlib.abc, os, signal, sys, threading
+    import os, signal, sys, threading
     import modular_tf
 
-    class Paused(importlib.abc.MetaPathFinder):
-        '''Holds the first import of a module until it may go on.'''
-
-        began, may_end = threading.Event(), threading.Event()
-
-        def find_spec(self, name, path, target=None):
-            if name == "modular_tf.service.service" and threading.current_thread() is thread:
-                self.began.set()
-                self.may_end.wait(60)
-            return None
-
-    sys.meta_path.insert(0, Paused())
-
-    def use():
-        with modular_tf.PluginService(plugin_dirs=[]) as service:
-            service.load()
-            assert not service.filesystem("ram").path_exists("ram://bucket/a")
-
-    thread = threading.Thread(target=use)
+    sys.path.append({folder!r})
+    sys.began = threading.Event()
+    thread = threading.Thread(target=__import__, args=("slow",))
     thread.start()
-    assert Paused.began.wait(60)
+    assert sys.began.wait(60)
     if (child := os.fork()) == 0:
         signal.alarm(60)  # a child that waits for the lost thread
-        try:
-            use()
-        except BaseException:
-            import traceback
-            traceback.print_exc()
-            os._exit(1)
+        open(os.environ["MAY_END"], "w").close()
+        import slow
         os._exit(0)
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    Paused.may_end.set()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     thread.join()
-    assert status == 0, status
+
+    import forking
+    if forking.child == 0:
+        import forking as again
+        os._exit(0 if again is forking and forking.value == 2 else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(forking.child, 0)[1]) == 0
 """
 
 
-def test_a_child_imports_what_another_thread_was_importing(run_python):
-    run_python(SUBJECT)
+def test_a_child_imports_what_was_being_imported(run_python, tmp_path):
+    (tmp_path / "slow.py").write_text(SLOW)
+    (tmp_path / "forking.py").write_text(FORKING)
+
+    run_python(SUBJECT.format(folder=str(tmp_path)), env={"MAY_END": str(tmp_path / "may end")})
