@@ -87,8 +87,8 @@ _TOKEN = re.compile(r"[A-Za-z0-9_.+-]*")
 _PLAIN = re.compile(r"[^\"'\\\n]*")
 _ESCAPE = re.compile(r"""([0-7]{1,3})|[xX]([0-9a-fA-F]{1,2})|([abfnrtv\\'"?])""")
 _MEANINGS = dict(zip("abfnrtv\\'\"?", b"\a\b\f\n\r\t\v\\'\"?", strict=True))
-_INT = re.compile(r"0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*")
-_FLOAT = re.compile(r"[-+]?(?:inf|infinity|nan|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[-+]?[0-9]+)?)")
+_INT = re.compile(r"0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]{0,18}")  # int() refuses long ones
+_FLOAT = re.compile(r"[-+]?(?:inf|infinity|nan|(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[-+]?[0-9]+)?)")
 _OP_NAME = re.compile(r"_*(?:[A-Z][A-Za-z0-9_]*>)*[A-Z][A-Za-z0-9_]*")
 _START_OF_OP_NAME = re.compile(r"_*(?:[A-Z][A-Za-z0-9_]*>)*(?:[A-Z][A-Za-z0-9_]*)?")
 

@@ -197,6 +197,22 @@ def test_a_faulty_attribute_is_refused(spec, position, expected):
 
 
 @pytest.mark.parametrize(
+    ("start", "digits", "expected"),
+    [
+        ("a: int = ", "1" * 5000, "a whole number"),  # more than int() takes
+        ("a: list(int) >= ", "-" + "9" * 5000, "a whole number"),
+        ("a: float = ", "1" * 500_000 + "x", "a number"),  # in time that grows with the length
+    ],
+    ids=["default", "minimum", "float"],
+)
+def test_a_number_of_very_many_digits_is_refused(start, digits, expected):
+    with pytest.raises(
+        InvalidArgumentError, match=f"character {len(start) + 1}: expected {expected}"
+    ):
+        read_op_definition(record(f"Digits||{start}{digits}||"))
+
+
+@pytest.mark.parametrize(
     ("spec", "expected"),
     [
         ("x: float", "x:float"),
