@@ -10,13 +10,13 @@
 
 namespace mtf {
 
-// It begins with a page whose first word says who uses the rest: the host from before it writes a request until it
+// It begins with a part whose first word says who uses the rest: the host from before it writes a request until it
 // has read the reply, or the worker while it gives back the memory of a channel that nobody has used for a while.
 // The other side may write anything there: then the host takes another area.
 class Area {
  public:
   enum User : uint32_t { kNobody, kHost, kWorker };
-  static constexpr size_t kStart = 4096;
+  static constexpr size_t kStart = size_t{64} << 10;  // whole pages, of 64 KiB too, as on some ARM kernels
 
   Area() = default;
   ~Area() { unmap(); }
