@@ -191,13 +191,6 @@ FILESYSTEM_SLOTS = tuple(slot.name for slot in FILESYSTEM_OPS.slots)
 FILESYSTEM_SLOTS_V222 = tuple(slot.name for slot in FILESYSTEM_OPS_V222.slots)
 """Names of the 27 slots of a 216-byte table, in order."""
 
-RANDOM_ACCESS_FILE_SLOTS = tuple(slot.name for slot in RANDOM_ACCESS_FILE_OPS.slots)
-WRITABLE_FILE_SLOTS = tuple(slot.name for slot in WRITABLE_FILE_OPS.slots)
-READ_ONLY_MEMORY_REGION_SLOTS = tuple(slot.name for slot in READ_ONLY_MEMORY_REGION_OPS.slots)
-
-V222_TO_V221_SLOT = tuple(FILESYSTEM_SLOTS.index(name) for name in FILESYSTEM_SLOTS_V222)
-"""For each slot of a 216-byte table, the index of the same op in the 264-byte order."""
-
 
 def filesystem_ops_layout(table_size: int) -> Layout:
     """Return the layout that a table of this many bytes follows.

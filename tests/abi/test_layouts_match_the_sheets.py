@@ -137,7 +137,8 @@ def test_every_layout_is_locked() -> None:
 def test_the_two_filesystem_layouts() -> None:
     assert len(layouts.FILESYSTEM_SLOTS) == 33
     assert len(layouts.FILESYSTEM_SLOTS_V222) == 27
-    assert (*range(22), *range(28, 33)) == layouts.V222_TO_V221_SLOT
+    places = [layouts.FILESYSTEM_SLOTS.index(name) for name in layouts.FILESYSTEM_SLOTS_V222]
+    assert places == [*range(22), *range(28, 33)]
     missing = set(layouts.FILESYSTEM_SLOTS) - set(layouts.FILESYSTEM_SLOTS_V222)
     assert missing == {name for name in layouts.FILESYSTEM_SLOTS if "transaction" in name}
 

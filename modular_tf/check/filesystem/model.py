@@ -27,7 +27,6 @@ Codes = frozenset[Code]
 OK: Codes = frozenset({Code.OK})
 ANY: Codes = frozenset(Code)
 _REFUSED: Codes = frozenset({Code.FAILED_PRECONDITION})
-_MISSING: Codes = frozenset({Code.NOT_FOUND})
 _EXISTS: Codes = frozenset({Code.ALREADY_EXISTS})
 _NONE: Codes = frozenset()
 
