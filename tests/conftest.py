@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import signal
+from ctypes import CDLL, byref, c_int
 
+import pytest
 from hypothesis import settings
 
 # A shell has what it starts in the background ignore interrupts, and `nohup` the end of a terminal:
@@ -32,3 +34,19 @@ pytest_plugins = [
     "tests.fixtures.broken_libraries",
     "tests.fixtures.thread_starts",
 ]
+
+_PR_GET_CHILD_SUBREAPER = 37
+_prctl = CDLL(None).prctl
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown() -> None:
+    """Refuse a test that makes this process a watcher of plugins.
+
+    A watcher ends all children of its process (`modular_tf.processes.descendants`), and these are
+    the servers of other tests: such a test needs `run_python`.
+    """
+    adopts = c_int()
+    _prctl(_PR_GET_CHILD_SUBREAPER, byref(adopts), 0, 0, 0)
+    if adopts.value:
+        pytest.exit("a test made the process of the tests the reaper of orphans: use run_python")

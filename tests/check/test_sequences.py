@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import random
 import signal
 
 import pytest
 
-from modular_tf.check.catalogue import all_checks
-from modular_tf.check.expectation import Blocked
 from modular_tf.check.filesystem.sequence_steps import script
 from modular_tf.check.outcome import Pass
 from modular_tf.check.plan import candidates_of
@@ -17,7 +16,6 @@ from modular_tf.check.sequences import (
     Failure,
     Program,
     Replay,
-    SequenceWorker,
     performer_of,
     random_program,
     reduced,
@@ -25,7 +23,6 @@ from modular_tf.check.sequences import (
     step_strategy,
 )
 from modular_tf.check.settings import CheckSettings
-from modular_tf.check.target import Target
 from modular_tf.discovery.linking.host_exports import host_exports
 from modular_tf.discovery.probe import probe
 from modular_tf.errors import ConfigError
@@ -190,63 +187,98 @@ def test_no_time_means_no_reduction():
 
 # ---- The worker ----------------------------------------------------------------------------------
 
+# In a process of its own: whoever watches a child ends all that the process has started, here the
+# servers of other tests.
+_WORKER = """
+    import json
+    import signal
+    import sys
+    from modular_tf.check.catalogue import all_checks
+    from modular_tf.check.expectation import Blocked
+    from modular_tf.check.filesystem import sequence_steps
+    from modular_tf.check.outcome import Pass
+    from modular_tf.check.sequences import SequenceWorker
+    from modular_tf.check.target import Target
+
+    path, scratch, work = sys.argv[1:]
+    work = json.loads(work)
+    if work["hangs"]:
+        sequence_steps.perform = lambda ground, program: signal.pause()
+    reached = Pass(work["reached"])
+    target = Target(path, "filesystem", reached, scheme=work["scheme"], scratch=scratch)
+    with SequenceWorker(target, all_checks()["FS-320"], work["seconds"]) as worker:
+        for program in work["programs"]:
+            try:
+                failure = worker.perform(program)
+            except Blocked as blocked:
+                print(json.dumps({"blocked": str(blocked)}))
+            else:
+                print(json.dumps(failure and failure._asdict()))
+"""
+
 
 @pytest.fixture
-def worker(monkeypatch, tmp_path):
-    """Make a worker for the switchable plugin with a defect."""
-    made = []
+def performed(run_python, tmp_path):
+    """Perform programs with the switchable plugin that has a defect; return what each came to."""
 
-    def make(
-        defect: str, reached: Pass = Pass.RAW, seconds: float = 60.0, scheme: str = "defect"
-    ) -> SequenceWorker:
-        monkeypatch.setenv(DEFECT_VARIABLE, defect)
-        path = str(defective_plugin("filesystem"))
-        target = Target(path, "filesystem", reached, scheme=scheme, scratch=str(tmp_path))
-        made.append(SequenceWorker(target, all_checks()["FS-320"], seconds))
-        return made[-1]
+    def perform(
+        defect: str,
+        *programs: Program,
+        reached: Pass = Pass.RAW,
+        seconds: float = 60.0,
+        scheme: str = "defect",
+        hangs: bool = False,
+    ) -> list[Failure | str | None]:
+        work = {"reached": reached.value, "seconds": seconds, "scheme": scheme}
+        work |= {"programs": programs, "hangs": hangs}
+        done = run_python(
+            _WORKER,
+            defective_plugin("filesystem"),
+            tmp_path,
+            json.dumps(work),
+            env={DEFECT_VARIABLE: defect},
+        )
+        answers = map(json.loads, done.stdout.splitlines())
+        return [answer and (answer.get("blocked") or Failure(**answer)) for answer in answers]
 
-    yield make
-    for each in made:
-        each.close()
+    return perform
 
 
 @pytest.mark.parametrize("reached", [Pass.RAW, Pass.HOST])
-def test_a_worker_survives_a_crash(worker, reached):
-    crashing = worker("FS-320", reached)
-
-    failure = crashing.perform(CRASHING)
+def test_a_worker_survives_a_crash(performed, reached):
+    failure, without_crash, again = performed(
+        "FS-320", CRASHING, CRASHING[:2], CRASHING, reached=reached
+    )
 
     assert f"crashed with SIGSEGV (signal {int(signal.SIGSEGV)}) in rename_file" in failure.message
     assert "libdefective_filesystem.so" in failure.found
     assert any("copy_file" in call for call in failure.calls)
-    assert crashing.perform(CRASHING[:2]) is None
-    assert crashing.perform(CRASHING) is not None
+    assert without_crash is None
+    assert again is not None
 
 
-def test_a_worker_says_what_differs_from_the_model(worker):
-    failure = worker("FS-236").perform(
+def test_a_worker_says_what_differs_from_the_model(performed):
+    (failure,) = performed(
+        "FS-236",
         (
             ("write", ["a", ["61"]]),
             ("write", ["replaced", []]),
             ("rename_file", ["a", "replaced"]),
-        )
+        ),
     )
 
     assert "rename_file" in failure.message
     assert "ALREADY_EXISTS" in failure.found
 
 
-def test_a_plugin_that_cannot_be_loaded_blocks(worker):
-    with pytest.raises(Blocked):
-        worker("FS-320", scheme="none").perform(CRASHING)
+def test_a_plugin_that_cannot_be_loaded_blocks(performed):
+    (blocked,) = performed("FS-320", CRASHING, scheme="none")
+
+    assert "none" in blocked
 
 
-def test_a_worker_that_hangs_is_ended(worker, monkeypatch):
+def test_a_worker_that_hangs_is_ended(performed):
     """The worker's own step waits, as a plugin would that never comes back."""
-    from modular_tf.check.filesystem import sequence_steps
-
-    monkeypatch.setattr(sequence_steps, "perform", lambda ground, program: signal.pause())
-
-    failure = worker("", seconds=1.0).perform(CRASHING)
+    (failure,) = performed("", CRASHING, seconds=1.0, hangs=True)
 
     assert "did not return within 1 s" in failure.message
