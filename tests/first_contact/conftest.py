@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -12,12 +11,6 @@ from modular_tf.first_contact.finding import Limits
 from modular_tf.first_contact.trials import try_plugins
 from modular_tf.loading.task import Task
 from tests.fixtures.compiler import compile_object, link_library
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from modular_tf.first_contact.finding import Finding
-    from modular_tf.rules import Violation
 
 _FOLDER = Path(__file__).parent
 _DIALECTS = _FOLDER.parent / "device" / "dialects"
@@ -35,12 +28,12 @@ def with_first_contact(monkeypatch, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def misdeed() -> Callable[..., Path]:
+def misdeed():
     """Build a plugin that does something, one of `misdeed.c`, at a place."""
     return build_misdeed
 
 
-def build_misdeed(deed: str, place: str = "INIT", kind: str = "device") -> Path:
+def build_misdeed(deed, place="INIT", kind="device"):
     """Return a library that misbehaves; `kind` is `device` or `filesystem`."""
     macros = (f"MISDEED={deed}", f"PLACE={place}")
     sources = (_FOLDER / "process_deeds.c", _FOLDER / "later_deeds.c", _THROW)
@@ -59,21 +52,19 @@ def build_misdeed(deed: str, place: str = "INIT", kind: str = "device") -> Path:
 
 
 @pytest.fixture(scope="session")
-def rfc_example() -> Path:
+def rfc_example():
     """Build what the RFC gives as its usage example."""
     example = compile_object(_DIALECTS / "rfc_example.c", ["LAYOUT=2020"])
     return link_library("librfc_example.so", [example])
 
 
 @pytest.fixture
-def finding() -> Callable[..., Finding]:
+def finding():
     """Try a plugin with a misdeed and return what is found."""
     return find_one
 
 
-def find_one(
-    deed: str, place: str = "INIT", kind: str = "device", limits: Limits = PATIENT
-) -> Finding:
+def find_one(deed, place="INIT", kind="device", limits=PATIENT):
     """Try a plugin with a misdeed."""
     task = Task("bad", str(build_misdeed(deed, place, kind)), kinds=(kind,))
     (found,) = try_plugins([task], limits)
@@ -81,17 +72,17 @@ def find_one(
 
 
 @pytest.fixture
-def verdict() -> Callable[..., Violation | None]:
+def verdict():
     """Try a plugin with a misdeed and return the rule that it broke."""
 
-    def try_one(*arguments: Any, **options: Any) -> Violation | None:
+    def try_one(*arguments, **options):
         incident = find_one(*arguments, **options).incident
         return None if incident is None else incident.violation
 
     return try_one
 
 
-def processes_with(library: Path) -> list[str]:
+def processes_with(library):
     """Return the processes that have a library mapped, but for this one.
 
     It must lie in a folder of the test's own: other tests map what the compiler's cache holds.

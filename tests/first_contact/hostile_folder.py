@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import random
 import shutil
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from tests.first_contact.conftest import build_misdeed
 from tests.plugins.build import build_plugin
 from tests.plugins.matrix import variants
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _BOTH_INITS = (("device", "INIT"), ("filesystem", "INIT"))
 _EVERYWHERE = (
@@ -24,7 +21,7 @@ _EVERYWHERE = (
     ("device", "CREATE_DEVICE"),
     ("filesystem", "SCHEME_INIT"),
 )
-_MISDEEDS: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...] = (
+_MISDEEDS = (
     ("CRASH", "LD-060", _EVERYWHERE),
     ("CALL_NULL", "LD-060", _BOTH_INITS),
     ("OVERFLOW", "LD-060", _BOTH_INITS),
@@ -79,7 +76,7 @@ class Library(NamedTuple):
     rule: str | None
 
 
-def fill(folder: Path) -> list[Library]:
+def fill(folder):
     """Put all bad libraries and three good ones, `good_*`, into a folder; return the bad ones."""
     made = [*_misdeeds(folder), *_defects(folder), *_damaged(folder)]
     for number in range(2):
@@ -90,7 +87,7 @@ def fill(folder: Path) -> list[Library]:
     return made
 
 
-def _misdeeds(folder: Path) -> list[Library]:
+def _misdeeds(folder):
     made = []
     for deed, rule, places in _MISDEEDS:
         for kind, place in places:
@@ -101,7 +98,7 @@ def _misdeeds(folder: Path) -> list[Library]:
     return made
 
 
-def _defects(folder: Path) -> list[Library]:
+def _defects(folder):
     made = []
     for family, names in _DEFECTS.items():
         for name in names:
@@ -116,7 +113,7 @@ def _defects(folder: Path) -> list[Library]:
     return made
 
 
-def _damaged(folder: Path) -> list[Library]:
+def _damaged(folder):
     chance = random.Random(_SEED)
     good = build_plugin(variants("filesystem")["good"], {"FIXTURE_SCHEME": "damaged"}).read_bytes()
     made = []

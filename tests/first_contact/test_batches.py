@@ -15,11 +15,11 @@ from modular_tf.loading.task import Task
 from tests.first_contact.conftest import PATIENT, build_misdeed
 
 
-def task(deed: str) -> Task:
+def task(deed):
     return Task(deed, str(build_misdeed(deed)))
 
 
-def children() -> set[str]:
+def children():
     return set(Path(f"/proc/self/task/{os.getpid()}/children").read_text().split())
 
 

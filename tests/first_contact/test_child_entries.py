@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -22,9 +21,6 @@ from modular_tf.first_contact.verdict import Ending
 from modular_tf.processes.ending import MOST_FRAMES, readable_frames
 from modular_tf.processes.watched_child import EntryReader
 from modular_tf.rules import Violation
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 HUGE = 10**4000  # JSON has it, and most of what is done with numbers takes it
 SIZES = [4096, -8192, 0]
@@ -55,7 +51,7 @@ OUTCOME = {
     "changes": [["LD-069", "changed the umask"]],
 }
 # With the field of the ending that it fills.
-ENTRIES: list[tuple[dict[str, Any], str]] = [
+ENTRIES = [
     ({"enters": "SE_InitPlugin", "memory": SIZES}, "entered"),
     ({"finished": OUTCOME, "memory": SIZES}, "outcome"),
     ({"thread": 4242}, "thread"),
@@ -82,14 +78,14 @@ def test_what_the_child_says_is_read(entry, field):
     assert getattr(_read(json.loads(json.dumps(entry))), field)
 
 
-def _read(entry: Any) -> Ending:
+def _read(entry):
     ending = Ending()
     if not ending.take(entry):
         raise ValueError("expected an entry")
     return ending
 
 
-def _paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+def _paths(value, path=()):
     entries = value.items() if isinstance(value, dict) else enumerate(value)
     for key, inner in entries:
         yield (*path, key), inner
@@ -97,7 +93,7 @@ def _paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, 
             yield from _paths(inner, (*path, key))
 
 
-def _with(value: Any, path: tuple[Any, ...], wrong: Any) -> Any:
+def _with(value, path, wrong):
     """Return a copy of a value that has something else in one place."""
     changed = inner = copy.deepcopy(value)
     for key in path[:-1]:
@@ -106,7 +102,7 @@ def _with(value: Any, path: tuple[Any, ...], wrong: Any) -> Any:
     return changed
 
 
-def _misshapen() -> Iterator[Any]:
+def _misshapen():
     for entry, _ in ENTRIES:
         for path, value in _paths(entry):
             for wrong in (None, True, 1.5, float("nan"), HUGE, -HUGE, "", "\x1b[2J", [], [[]], {}):

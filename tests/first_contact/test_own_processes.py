@@ -33,7 +33,7 @@ def good(fixture_plugin, tmp_path):
 
 
 @pytest.fixture(scope="session")
-def forger() -> Path:
+def forger():
     """A plugin that reports in the place of all that are tried in its process."""
     source = Path(__file__).with_name("forger.c")
     return link_library("libforger.so", [compile_object(source)], ["-ldl"])

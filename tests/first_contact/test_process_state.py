@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import resource
 import signal
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,9 +14,6 @@ from modular_tf.service.report import State
 from modular_tf.service.service import PluginService
 from tests.first_contact.conftest import PATIENT, build_misdeed, find_one
 from tests.fixtures.compiler import compile_object, file_of_compiler, link_library
-
-if TYPE_CHECKING:
-    from modular_tf.first_contact.finding import Finding
 
 # What the kernel lets nobody else do.
 _DONE_BY_THE_SUPERUSER = [
@@ -225,7 +221,7 @@ def test_who_breaks_its_own_trial_is_told_once_and_remembered(deed, monkeypatch)
     assert states[0][0] is State.QUARANTINED
 
 
-def _failed(entered: str | None, *, is_scarce: bool) -> Finding:
+def _failed(entered, *, is_scarce):
     ending = Ending(entered=entered, fault="OSError: [Errno 23] too many", scarce=is_scarce)
     return finding_of(ending, PATIENT)
 

@@ -39,7 +39,7 @@ TRY = """
 """
 
 
-def notes_of(misdeed, tmp_path, monkeypatch) -> list[str]:
+def notes_of(misdeed, tmp_path, monkeypatch):
     """Return what a plugin saw at its first contact."""
     monkeypatch.setenv("MISDEED_NOTES", str(tmp_path / "notes"))
     looking = Task("looks", str(misdeed("LOOK_AROUND", "CONSTRUCTOR")))
@@ -204,7 +204,7 @@ def test_an_interrupted_wait_ends_the_child(secluded, misdeed, run_python, tmp_p
     assert child.stdout == "[]\n"
 
 
-def _is_gone(library: Path) -> bool:
+def _is_gone(library):
     """Wait for the kernel, which ends what has lost its parent a little later."""
     for _ in range(1000):
         if not processes_with(library):

@@ -18,7 +18,7 @@ from tests.first_contact.conftest import PATIENT
 def damaged(fixture_plugin, tmp_path):
     """Return a plugin with one relocation of a section at another place."""
 
-    def build(section: str, target: int) -> Path:
+    def build(section, target):
         good = fixture_plugin("good")
         content = bytearray(good.read_bytes())
         with good.open("rb") as file:

@@ -19,12 +19,12 @@ AT = "at first contact in a child process"
 END = "the end of the thread that opened it"
 
 
-def _plugin(*defines: str) -> str:
+def _plugin(*defines):
     source = Path(__file__).with_name("thread_data.c")
     return str(link_library("libthread_data.so", [compile_object(source, defines)], ["-lpthread"]))
 
 
-def _incident(*defines: str, limits: Limits = PATIENT):
+def _incident(*defines, limits=PATIENT):
     (found,) = try_plugins([Task("x", _plugin(*defines), kinds=("filesystem",))], limits)
     return found.incident
 

@@ -210,7 +210,7 @@ def test_what_it_prints_is_a_warning(deed, said, kind, place, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def _offer_of(kind: str) -> Offer:
+def _offer_of(kind):
     if kind == "filesystem":
         return Offer(("misdeed",))
     return Offer((), PlatformOffer("DIALECT", "DIALECT_PLATFORM", 220))
