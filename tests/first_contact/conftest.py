@@ -1,4 +1,4 @@
-"""Plugins with a misdeed, and services that let them have their first contact."""
+"""Plugins with a misdeed, and the trials that find it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from modular_tf.first_contact.finding import Limits
-from modular_tf.first_contact.trials import try_plugins
+from modular_tf.first_contact.trials import Trials, try_plugins
 from modular_tf.loading.task import Task
 from tests.fixtures.compiler import compile_object, link_library
 
@@ -17,6 +17,7 @@ _DIALECTS = _FOLDER.parent / "device" / "dialects"
 _THROW = _FOLDER.parent / "plugins" / "throw.cc"
 _LAYOUT = "LAYOUT=209"
 PATIENT = Limits(seconds=60.0)  # what nobody needs who is not meant to hang
+_warm: dict[Limits, Trials] = {}
 
 
 @pytest.fixture(autouse=True)
@@ -25,6 +26,14 @@ def with_first_contact(monkeypatch, tmp_path_factory):
     monkeypatch.delenv("MODULAR_TF_FIRST_CONTACT")
     for variable in ("XDG_CACHE_HOME", "XDG_STATE_HOME"):
         monkeypatch.setenv(variable, str(tmp_path_factory.mktemp("home")))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def end_of_warm_trials():
+    """End the processes that `find_one` has started for the tests of a module."""
+    yield
+    while _warm:
+        _warm.popitem()[1].close()
 
 
 @pytest.fixture(scope="session")
@@ -58,28 +67,26 @@ def rfc_example():
     return link_library("librfc_example.so", [example])
 
 
-@pytest.fixture
-def finding():
-    """Try a plugin with a misdeed and return what is found."""
-    return find_one
+def misdeed_task(deed, place="INIT", kind="device"):
+    """Return the task of trying a plugin with a misdeed."""
+    return Task("bad", str(build_misdeed(deed, place, kind)), kinds=(kind,))
 
 
 def find_one(deed, place="INIT", kind="device", limits=PATIENT):
-    """Try a plugin with a misdeed."""
-    task = Task("bad", str(build_misdeed(deed, place, kind)), kinds=(kind,))
-    (found,) = try_plugins([task], limits)
+    """Try a plugin with a misdeed, by a process that the tests of a module share."""
+    return find_of(misdeed_task(deed, place, kind), limits)
+
+
+def find_of(task, limits=PATIENT):
+    """Try any plugin, by a process that the tests of a module share."""
+    (found,) = _warm.setdefault(limits, Trials(limits)).try_plugins([task])
     return found
 
 
-@pytest.fixture
-def verdict():
-    """Try a plugin with a misdeed and return the rule that it broke."""
-
-    def try_one(*arguments, **options):
-        incident = find_one(*arguments, **options).incident
-        return None if incident is None else incident.violation
-
-    return try_one
+def find_alone(deed, place="INIT", kind="device", limits=PATIENT):
+    """Try a plugin with a misdeed, by a new process: it has the environment of this one."""
+    (found,) = try_plugins([misdeed_task(deed, place, kind)], limits)
+    return found
 
 
 def processes_with(library):
