@@ -54,17 +54,17 @@ def site(tmp_path_factory):
     return folder
 
 
-def text_of(page: Path) -> str:
+def text_of(page):
     """Return a page's text without its markup."""
     return html.unescape(re.sub(r"<[^>]+>", "", page.read_text(encoding="utf-8")))
 
 
-def codes_of(page: Path) -> set[str]:
+def codes_of(page):
     """Return what a page shows as code."""
     return set(map(html.unescape, re.findall(r"<code>([^<]+)</code>", page.read_text("utf-8"))))
 
 
-def ids_of(page: Path) -> set[str]:
+def ids_of(page):
     return set(re.findall(r'id="([^"]+)"', page.read_text(encoding="utf-8")))
 
 
@@ -190,14 +190,14 @@ def test_every_rule_is_in_the_index_and_on_the_page_that_it_links_to(site):
 
 
 @cache
-def text_by_heading(page: Path) -> dict[str, str]:
+def text_by_heading(page):
     """Return what stands below each heading of the third level, by the heading's id."""
     parts = re.split(r'<h3 id="([^"]+)"', page.read_text(encoding="utf-8"))
     texts = (" ".join(html.unescape(re.sub(r"<[^>]+>", "", part)).split()) for part in parts[2::2])
     return dict(zip(parts[1::2], texts, strict=True))
 
 
-def letters_of(text: str) -> str:
+def letters_of(text):
     """Return a text without what Markdown and browsers do not show."""
     return re.sub(r"[\s`]", "", text)
 
