@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import gc
 import os
+import threading
 from pathlib import Path
+from time import time_ns
 
 import pytest
 
+from modular_tf.discovery import file_identity
 from modular_tf.discovery.file_identity import FileIdentity
 from modular_tf.errors import ModularTFError, PluginError
 from modular_tf.service.configuration import Config
 from modular_tf.service.reload.watching import Change
 from modular_tf.service.report import ChangeKind, State
 from modular_tf.service.service import PluginService
-from tests.watching.conftest import told, write
+from tests.watching.conftest import PATIENCE_S, told, write
 
 
 @pytest.mark.parametrize("mapped", [True, False], ids=["mapped", "not yet mapped"])
@@ -214,6 +217,72 @@ def test_the_same_bytes_serve_after_others_lay_there_at_the_first_use(service, p
 
     assert change.record.state is State.LOADED
     write(service, "first://h/f")
+
+
+@pytest.fixture
+def one_tick(monkeypatch):
+    """Have a file the size and times that it has now, whatever is written to it."""
+    of, tick_ns, files = FileIdentity.of.__func__, time_ns() + 3_600_000_000_000, set()
+
+    def same(cls, status):
+        identity = of(cls, status)
+        is_same = identity[:2] in files
+        return (
+            identity._replace(size=1, mtime_ns=tick_ns, ctime_ns=tick_ns) if is_same else identity
+        )
+
+    monkeypatch.setattr(FileIdentity, "of", classmethod(same))
+    return lambda path: files.add(of(FileIdentity, Path(path).stat())[:2])
+
+
+@pytest.mark.parametrize("mapped", [True, False], ids=["mapped", "not yet mapped"])
+def test_other_bytes_with_the_identity_of_the_former_ones_are_a_new_generation(
+    service, put, overwrite, one_tick, mapped
+):
+    one_tick(put(scheme="first"))
+    service.load(*["x"] * mapped)
+    overwrite(scheme="second")
+
+    assert told(service.refresh()) == [("replaced", "x", "loaded")]
+    assert service.schemes() == {"second": "x"}
+    write(service, "second://host/file")
+    overwrite(variant="init-plugin-crashes")
+    (change,) = service.refresh()
+    assert "quarantined: crashed" in change.kept.message
+    assert service.refresh() == []
+    overwrite(scheme="third")
+    assert told(service.refresh()) == [("replaced", "x", "loaded")]
+    assert service.schemes() == {"third": "x"}
+    assert service.refresh() == []
+
+
+def test_a_watch_follows_other_bytes_with_the_identity_of_those_that_were_loaded(
+    service, put, overwrite, one_tick
+):
+    one_tick(put(scheme="first"))
+    service.load()
+    overwrite(scheme="second")
+    changes, done = [], threading.Event()
+
+    with service.watch(lambda change: (changes.append(change), done.set())):
+        assert done.wait(PATIENCE_S)
+
+    assert told(changes) == [("replaced", "x", "loaded")]
+    assert service.schemes() == {"second": "x"}
+
+
+def test_a_file_is_read_until_no_other_can_have_its_identity(service, put, monkeypatch):
+    path, read = Path(put()), []
+    service.load()
+    age_ns = time_ns() - path.stat().st_ctime_ns
+    monkeypatch.setattr(file_identity, "SETTLED_AFTER_NS", age_ns)
+    sha256_of = file_identity.sha256_of
+    monkeypatch.setattr(file_identity, "sha256_of", lambda fd: read.append(fd) or sha256_of(fd))
+
+    assert service.refresh() == []
+    assert len(read) == 1
+    assert service.refresh() == []
+    assert len(read) == 1
 
 
 def test_a_replaced_file_that_a_search_has_met_is_one_plugin(service, put):
