@@ -1,19 +1,19 @@
-"""What an S3 keeps: buckets of objects, uploads in parts, and listings page by page."""
+"""What an object store keeps: buckets of objects, uploads in parts, and listings page by page."""
 
 from __future__ import annotations
 
 import hashlib
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from itertools import count
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+    from collections.abc import Iterable
 
 _BEHIND_ALL = "\U0010ffff"
+_generations = count(1_700_000_000_000_000)  # like microseconds since 1970
 
 
 @dataclass(frozen=True)
@@ -22,22 +22,29 @@ class StoredObject:
 
     Attributes:
         content: Its bytes.
-        etag: With the quotes that belong to it.
+        digest: The MD5 of them, in hexadecimal digits.
         changed: When it was stored.
+        generation: A number that grows from object to object.
     """
 
     content: bytes
-    etag: str
+    digest: str
     changed: datetime
+    generation: int
 
     @classmethod
     def made_of(cls, content: bytes) -> StoredObject:
         """Return an object that is stored now."""
         digest = hashlib.md5(content, usedforsecurity=False).hexdigest()
-        return cls(content, f'"{digest}"', datetime.now(timezone.utc))
+        return cls(content, digest, datetime.now(timezone.utc), next(_generations))
+
+    @property
+    def etag(self) -> str:
+        """Its entity tag, with the quotes that belong to it."""
+        return f'"{self.digest}"'
 
 
-@dataclass(frozen=True)
+@dataclass
 class Page:
     """A part of a listing.
 
@@ -47,19 +54,9 @@ class Page:
         after: What the next page comes after; "" for the last page.
     """
 
-    keys: list[str]
-    folders: list[str]
-    after: str
-
-    def with_key(self, key: str) -> Page:
-        """Return the page with one more object, the last one so far."""
-        self.keys.append(key)
-        return replace(self, after=key)
-
-    def with_folder(self, folder: str) -> Page:
-        """Return the page with one more common prefix, the last one so far."""
-        self.folders.append(folder)
-        return replace(self, after=folder)
+    keys: list[str] = field(default_factory=list)
+    folders: list[str] = field(default_factory=list)
+    after: str = ""
 
 
 @dataclass
@@ -77,7 +74,7 @@ class Bucket:
         self.created = datetime.now(timezone.utc)
         self.uploads: dict[str, Upload] = {}
         self._objects: dict[str, StoredObject] = {}
-        self._keys: list[str] | None = None  # sorted, made at need
+        self._keys: list[str] | None = None  # sorted, made when it is needed
         self._numbers = count(1)
 
     def get(self, key: str) -> StoredObject | None:
@@ -91,10 +88,12 @@ class Bucket:
         stored = self._objects[key] = StoredObject.made_of(content)
         return stored
 
-    def delete(self, key: str) -> None:
-        """Remove an object, if it is there."""
-        if self._objects.pop(key, None) is not None:
-            self._keys = None
+    def delete(self, key: str) -> bool:
+        """Remove an object; return whether there was one."""
+        if self._objects.pop(key, None) is None:
+            return False
+        self._keys = None
+        return True
 
     def begin_upload(self, key: str) -> str:
         """Return the id of a new upload in parts."""
@@ -102,16 +101,16 @@ class Bucket:
         self.uploads[upload_id] = Upload(key)
         return upload_id
 
-    def end_upload(self, upload_id: str, numbers: Sequence[int]) -> StoredObject:
+    def end_upload(self, upload_id: str, numbers: Iterable[int]) -> StoredObject:
         """Store the object that the parts with these numbers make."""
         upload = self.uploads.pop(upload_id)
         return self.put(upload.key, b"".join(upload.parts[n].content for n in numbers))
 
-    def page(self, prefix: str, delimiter: str, after: str, room: int) -> Page:
+    def page(self, prefix: str, delimiter: str, after: str = "", room: int = 1 << 30) -> Page:
         """Return the next `room` keys and folders below `prefix` that come after `after`."""
         if self._keys is None:
             self._keys = sorted(self._objects)
-        found = Page([], [], "")
+        found = Page()
         position = self._position(prefix, delimiter, after)
         while position < len(self._keys) and self._keys[position].startswith(prefix):
             if len(found.keys) + len(found.folders) == room:
@@ -119,12 +118,15 @@ class Bucket:
             key = self._keys[position]
             end = key.find(delimiter, len(prefix)) if delimiter else -1
             if end < 0:
-                found = found.with_key(key)
+                found.keys.append(key)
+                found.after = key
                 position += 1
             else:
-                found = found.with_folder(key[: end + len(delimiter)])
+                found.after = key[: end + len(delimiter)]
+                found.folders.append(found.after)
                 position = bisect_right(self._keys, found.after + _BEHIND_ALL)
-        return replace(found, after="")
+        found.after = ""
+        return found
 
     def _position(self, prefix: str, delimiter: str, after: str) -> int:
         keys = self._keys or []
