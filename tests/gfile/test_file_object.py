@@ -41,19 +41,13 @@ def test_says_what_its_mode_allows(functions, root, mode, readable, writable):
     assert file.writable() is writable
 
 
-def test_knows_that_it_is_closed(functions, root):
+def test_a_closed_file_is_known_as_such_and_cannot_be_entered(functions, root):
     file = functions.GFile(write(functions, f"{root}/a", "x"))
 
     assert not file.closed
     file.close()
     assert file.closed
     assert "closed" in repr(file)
-
-
-def test_a_closed_file_cannot_be_entered(functions, root):
-    file = functions.GFile(write(functions, f"{root}/a", "x"))
-    file.close()
-
     with pytest.raises(ClosedError, match="was closed before"), file:
         pass
 
@@ -107,27 +101,22 @@ def test_bytes_that_are_no_text_are_passed_over(functions, root):
     assert (file.tell(), file.read()) == (2, "")
 
 
-def test_json_is_written_and_read(functions, root):
+def test_json_and_csv_are_written_and_read(functions, root):
     with functions.GFile(f"{root}/a.json", "w") as file:
         json.dump({"ü": [1, 2]}, file)
     with functions.GFile(f"{root}/a.json") as file:
         assert json.load(file) == {"ü": [1, 2]}
+    with functions.GFile(write(functions, f"{root}/a.csv", "x,y\r\n1,ü\r\n")) as file:
+        assert list(csv.reader(file)) == [["x", "y"], ["1", "ü"]]
 
 
-@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+@pytest.mark.parametrize("protocol", [0, pickle.HIGHEST_PROTOCOL])
 def test_pickles_are_written_and_read(functions, root, protocol):
     value = {"bytes": bytes(range(256)) * 300, "text": "line\r\nline\n", "number": -1}
     with functions.GFile(f"{root}/a.pickle", "wb") as file:
         pickle.dump(value, file, protocol)
     with functions.GFile(f"{root}/a.pickle", "rb") as file:
         assert pickle.load(file) == value
-
-
-def test_csv_rows_are_lines(functions, root):
-    write(functions, f"{root}/a.csv", "x,y\r\n1,ü\r\n")
-
-    with functions.GFile(f"{root}/a.csv") as file:
-        assert list(csv.reader(file)) == [["x", "y"], ["1", "ü"]]
 
 
 def test_a_zip_archive_is_read_by_seeking(functions, root):

@@ -39,12 +39,13 @@ READS = {
 }
 
 
-def test_an_interrupted_read_of_a_whole_file_can_be_tried_again(functions, uri):
+def interrupted_everywhere(open_file, begin, act):
+    """Yield what an action found, and its file, for an interrupt at each of its points."""
     for point in points():
-        with functions.GFile(uri, "r") as file:
-            found = []
-            more = interrupt(lambda: found.append(file.read()), point=point)  # noqa: B023
-            assert "".join(found) + file.read() == TEXT.decode()
+        with open_file() as file:
+            found = begin(file)
+            more = interrupt(lambda: found.append(act(file)), point=point)  # noqa: B023
+            yield found, file
         if not more:
             assert point
             break
@@ -52,24 +53,24 @@ def test_an_interrupted_read_of_a_whole_file_can_be_tried_again(functions, uri):
 
 @pytest.mark.parametrize("read", READS.values(), ids=READS)
 def test_no_byte_is_lost_by_an_interrupt(functions, uri, read):
-    for point in points():
-        with functions.GFile(uri, "rb") as file:
-            found = [file.read(3)]
-            more = interrupt(lambda: found.append(read(file)), point=point)  # noqa: B023
-            assert b"".join(found) + file.read() == TEXT
-        if not more:
-            assert point
-            break
+    def open_file():
+        return functions.GFile(uri, "rb")
+
+    for found, file in interrupted_everywhere(open_file, lambda file: [file.read(3)], read):
+        assert b"".join(found) + file.read() == TEXT
 
 
 def test_no_line_of_text_is_lost_by_an_interrupt(functions, uri):
-    for point in points():
-        with functions.GFile(uri) as file:
-            found = [file.readline()]
-            more = interrupt(lambda: found.append(file.readline()), point=point)  # noqa: B023
-            assert found + file.readlines() == [line.replace("\r", "") for line in LINES]
-        if not more:
-            break
+    def open_file():
+        return functions.GFile(uri)
+
+    for found, file in interrupted_everywhere(open_file, lambda _: [], lambda file: file.read()):
+        assert "".join(found) + file.read() == TEXT.decode()
+    lines = [line.replace("\r", "") for line in LINES]
+    for found, file in interrupted_everywhere(
+        open_file, lambda file: [file.readline()], lambda file: file.readline()
+    ):
+        assert found + file.readlines() == lines
 
 
 class _UnsteadyFile(RandomAccessFile):
