@@ -335,17 +335,18 @@ class TestPinnedMemory:
 
 
 def test_the_figures_of_a_device_are_those_of_its_arena(device):
-    first, second = device.allocate(MIB), device.allocate(100)
+    first, second = device.allocate(512 * KIB), device.allocate(100)
     first.close()
     third, nothing = device.allocate(512), device.allocate(0)
     stats = device.allocator_stats()
 
     assert stats.num_allocs == 3
     assert stats.bytes_in_use == 256 + 512
-    assert stats.peak_bytes_in_use == MIB + 256
-    assert stats.largest_alloc_size == MIB
+    assert stats.peak_bytes_in_use == 512 * KIB + 256
+    assert stats.largest_alloc_size == 512 * KIB
     assert stats.bytes_reserved == stats.peak_bytes_reserved == 2 * MIB
-    assert stats.largest_free_block_bytes == MIB  # best fit took the other, smaller one
+    # Best fit took the smaller free one; some bytes of the region may be lost to alignment.
+    assert MIB < stats.largest_free_block_bytes < 1536 * KIB
     for memory in (second, third, nothing):
         memory.close()
     assert device.allocator_stats().bytes_in_use == 0
