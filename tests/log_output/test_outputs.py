@@ -1,7 +1,5 @@
 """`configure_logging` and `MODULAR_TF_LOG`: silent, pretty, JSON, or the application's own."""
 
-from __future__ import annotations
-
 import json
 import re
 

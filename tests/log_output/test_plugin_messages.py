@@ -1,7 +1,5 @@
 """What plugins log becomes events, whoever they are and whenever they do."""
 
-from __future__ import annotations
-
 import os
 import signal
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A sample of operations on trees that chance chooses; `scripts/try_trees` does more of them."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.trees.operations import find_fault

@@ -3,8 +3,6 @@
 Each rule holds in every store, for each face that offers the operation.
 """
 
-from __future__ import annotations
-
 import itertools
 
 import pytest
