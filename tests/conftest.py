@@ -25,6 +25,7 @@ pytest_plugins = [
     "tests.fixtures.machine",
     "tests.fixtures.children",
     "tests.fixtures.forked_children",
+    "tests.fixtures.traces",
     "tests.fixtures.garbage",
     "tests.fixtures.native_errors",
     "tests.fixtures.package_log",
