@@ -88,9 +88,7 @@ def put_altered(place):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_comes_along_is_found_judged_and_locked(
-    case, load, lock_by_command, traces, tmp_path
-):
+def test_what_comes_along_is_found_judged_and_locked(case, load, lock_by_command, traces, tmp_path):
     make, *given = CASES[case]
     plugin, library, environment = make(tmp_path, *given)
     lock = lock_by_command(plugin, **environment)
