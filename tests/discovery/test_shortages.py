@@ -1,4 +1,4 @@
-"""A shortage is told from what is wrong with a file."""
+"""A shortage is no fault of a file."""
 
 import errno
 import os

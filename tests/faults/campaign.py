@@ -89,7 +89,7 @@ class Campaign:
                 if time.monotonic() - started > LONGEST_S:
                     self.problems.append(f"{name} does not end within {LONGEST_S} s")
                     faulthandler.dump_traceback()
-                    self.tell()
+                    self.report()
                     os._exit(1)
 
     def _work(self, number):
@@ -137,7 +137,7 @@ class Campaign:
         self.slowest = max(self.slowest, (time.monotonic() - started, name))
         self.done[name] += 1
 
-    def tell(self):
+    def report(self):
         """Print what was done and found."""
         for problem in self.problems:
             print(f"PROBLEM: {problem}")
@@ -153,7 +153,7 @@ class Campaign:
 def main():
     campaign = Campaign(int(sys.argv[2]))
     campaign.run(int(sys.argv[1]))
-    campaign.tell()
+    campaign.report()
     return 1 if campaign.problems else 0
 
 

@@ -57,9 +57,9 @@ class Shelf:
         """Compare what was read, None for "not found", with what may be there."""
         possible = self.possible(name)
         if found not in possible:
-            told = [None if one is None else (len(one), one[:60]) for one in possible]
+            expected = [None if one is None else (len(one), one[:60]) for one in possible]
             got = None if found is None else (len(found), found[:60])
-            raise WrongResultError(f"{self.path(name)} gave {got}, but holds one of {told}")
+            raise WrongResultError(f"{self.path(name)} gave {got}, but holds one of {expected}")
         self.is_now(name, found)
 
     def check_names(self, found):

@@ -75,7 +75,7 @@ def companion(tmp_path):
 
 @pytest.fixture
 def give_to(monkeypatch):
-    """Let a file, link or directory belong to another user or group.
+    """Make a file, link or directory belong to another user or group.
 
     Who may not do that is shown files that belong to them.
     """

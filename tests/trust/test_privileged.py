@@ -1,6 +1,6 @@
 """A process with rights that its user lacks takes no word of that user.
 
-Where this suite may not change users, the process is told that it did.
+Where this suite may not change users, the process believes that it did.
 """
 
 import ctypes
