@@ -24,6 +24,7 @@ pytest_plugins = [
     "tests.fixtures.core_run",
     "tests.fixtures.machine",
     "tests.fixtures.children",
+    "tests.fixtures.forks",
     "tests.fixtures.garbage",
     "tests.fixtures.native_errors",
     "tests.fixtures.package_log",

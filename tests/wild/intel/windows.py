@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
 
 import numpy as np
 
@@ -107,22 +106,6 @@ class Windows:
         found = sum(padded[where][..., None] * weights[place] for place, where in self.taps())
         return found.reshape(*found.shape[:-2], -1)
 
-    def depthwise_input_gradient(self, weights, gradient):
-        split = gradient.reshape(*gradient.shape[:-1], *weights.shape[-2:])
-        padded = self.padded(np.zeros((gradient.shape[0], *self.sizes, weights.shape[-2])))
-        for place, where in self.taps():
-            padded[where] += (split * weights[place]).sum(-1)
-        return self.cropped(padded)
-
-    def depthwise_filter_gradient(self, x, gradient):
-        padded = self.padded(x)
-        split = gradient.reshape(*gradient.shape[:-1], x.shape[-1], -1)
-        found = np.zeros((*self.kernel, *split.shape[-2:]))
-        axes = tuple(range(gradient.ndim - 1))
-        for place, where in self.taps():
-            found[place] = (padded[where][..., None] * split).sum(axes)
-        return found
-
     # -- poolings ---------------------------------------------------------------------------------
 
     def largest(self, x):
@@ -151,10 +134,6 @@ class Windows:
         for _, where in self.taps():
             padded[where] += gradient / self.counts
         return self.cropped(padded)
-
-    @property
-    def volume(self):
-        return prod(self.kernel)
 
 
 def drawn_windows(draw, rank, *, dilated=False, padding=("SAME", "VALID")):
