@@ -31,9 +31,10 @@ def test_s3_cleanup_ends_all(s3_store, run_subject):
     code = """
         put("file", b"one")
         other = begin()
-        service.close()
-        expect(other.filesystem_for(base).path_exists(uri("file")), True)
-        other.close()
+        other_fs = other.filesystem_for(base)
+        for step in (service.close, other.close):
+            expect(other_fs.path_exists(uri("file")), True)
+            step()
         expect(begin().filesystem_for(base).path_exists(uri("file")), True)
         first, last = begin(), begin()
         expect(first.filesystem_for(base).path_exists(uri("file")), True)

@@ -79,9 +79,8 @@ _FACES = """
     warnings.simplefilter("ignore")
     for folder in ("both/two", "both", "dots", "slashes", "beside"):
         here, there = (uri(name).removeprefix("s3://") for name in (folder, f"new-{folder}"))
-        if not fs.path_exists(f"s3://{here}"):
-            change("both/two", b"both/two")
-            change("both/two/child", b"child")
+        change("both/two", b"a file")
+        change("both/two/child", b"and a directory")
         expect_error(kind, lambda: files.get(here, f"{sys.argv[1]}/{folder}", recursive=True))
         expect_error(kind, lambda: files.copy(here, there, recursive=True))
         expect_error(kind, lambda: files.mv(here, there, recursive=True))
