@@ -6,7 +6,6 @@ import json
 import os
 import sys
 from dataclasses import dataclass
-from typing import Any
 
 import pytest
 
@@ -24,12 +23,12 @@ class Ended:
     err: str
 
     @property
-    def lines(self) -> list[str]:
+    def lines(self):
         """Standard output, line by line."""
         return os.fsdecode(self.out).splitlines()
 
     @property
-    def object(self) -> Any:
+    def object(self):
         """The JSON object on standard output."""
         return json.loads(self.out)
 
@@ -44,7 +43,7 @@ def no_drop_ins_of_the_checkout(monkeypatch):
 def mtf(capfdbinary):
     """Run `modular-tf` with these words in this process."""
 
-    def command(*words: object) -> Ended:
+    def command(*words):
         capfdbinary.readouterr()
         code = run([str(word) for word in words])
         sys.stdout.flush()
@@ -58,7 +57,7 @@ def mtf(capfdbinary):
 def mtf_process(tmp_path):
     """Run `python -m modular_tf` with these words in a process of its own."""
 
-    def command(*words: object) -> Ended:
+    def command(*words):
         child = run_in_group(
             [sys.executable, "-m", "modular_tf", *map(str, words)],
             cwd=tmp_path,

@@ -29,7 +29,7 @@ SPOILT = "FS-157"  # what the plugin of `spoilt` does wrong
 
 
 @pytest.fixture
-def spoilt(monkeypatch) -> str:
+def spoilt(monkeypatch):
     """The library of a plugin that breaks one rule, and no other."""
     monkeypatch.setenv(DEFECT_VARIABLE, SPOILT)
     return str(defective_plugin("filesystem"))
@@ -297,7 +297,7 @@ def test_a_run_that_a_signal_ends_tells_what_is_known(number, tmp_path):
     assert json.loads(path.read_text())["interrupted"]
 
 
-def wait_for_zygote(pid: int) -> None:
+def wait_for_zygote(pid):
     """Wait until the process has started the processes of checks."""
     children = Path(f"/proc/{pid}/task/{pid}/children")
     deadline = time.monotonic() + 120

@@ -8,14 +8,10 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.filesystem.ending import ending_plugin
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _PATIENCE_S = 120
 _LOOKS = 50
@@ -31,7 +27,7 @@ _COMMAND = [sys.executable, "-m", "modular_tf", "--plugin"]
 
 
 @pytest.fixture(scope="module")
-def library() -> Path:
+def library():
     """The plugin, whose read does not return."""
     return ending_plugin()
 
@@ -39,21 +35,21 @@ def library() -> Path:
 class Hanging:
     """A command, with what it says on standard error."""
 
-    def __init__(self, command: Sequence[str], *words: object) -> None:
+    def __init__(self, command, *words):
         command = [*command, *(str(word) for word in words)]
         self.child = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
         )
         self.said = b""
 
-    def interrupt(self) -> None:
+    def interrupt(self):
         self.child.send_signal(signal.SIGINT)
 
-    def end(self) -> None:
+    def end(self):
         self.child.kill()
         self.child.communicate()
 
-    def read_until(self, words: bytes, patience_s: float) -> bool:
+    def read_until(self, words, patience_s):
         while words not in self.said:
             if not select.select([self.child.stderr], [], [], patience_s)[0]:
                 return False
@@ -64,7 +60,7 @@ class Hanging:
         return True
 
 
-def hang(library: Path, start: Sequence[str] = _COMMAND) -> Hanging:
+def hang(library, start=_COMMAND):
     """Return a command in a read that does not return."""
     command = Hanging(start, library, "fs", "cat", _HANGS)
     syscall = Path(f"/proc/{command.child.pid}/syscall")
@@ -114,7 +110,7 @@ def test_an_interrupt_is_told_on_a_small_stack_for_signals(library):
 def interrupted(library, tmp_path):
     """Interrupt a copy to the plugin that the path names; return its exit status and words."""
 
-    def interrupt(target: str) -> tuple[int, str]:
+    def interrupt(target):
         (tmp_path / "source").write_bytes(b"x" * 1000)
         command = Hanging(_COMMAND, library, "fs", "cp", tmp_path / "source", target)
         try:
@@ -129,7 +125,7 @@ def interrupted(library, tmp_path):
     return interrupt
 
 
-def wait_for_nap(pid: int) -> None:
+def wait_for_nap(pid):
     """Wait until some thread of a process sleeps long."""
     looks = dict.fromkeys(Path(f"/proc/{pid}/task").iterdir(), 0)
     for _ in range(_PATIENCE_S * 100):

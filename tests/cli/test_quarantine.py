@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,9 +16,6 @@ from modular_tf.rules import Violation
 from modular_tf.service.storage.notes import Notes
 from modular_tf.service.storage.private_directory import PrivateDirectory
 from modular_tf.service.storage.quarantine import QuarantineStore
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SHA256 = "0123456789abcdef" * 4
 FRAMES = ("libbad.so SE_InitPlugin+0x10", "libbad.so start+0x1")
@@ -33,7 +29,7 @@ def own_folders(tmp_path, monkeypatch):
     monkeypatch.delenv("MODULAR_TF_FIRST_CONTACT")
 
 
-def incident(signal: int | None = 11) -> Incident:
+def incident(signal=11):
     violation = Violation("LD-060", "crashed with SIGSEGV in SE_InitPlugin")
     return Incident.of(violation, signal=signal, last_call="SE_InitPlugin", backtrace=FRAMES)
 
@@ -42,12 +38,12 @@ def quarantine(path="/where/libbad.so", sha256=SHA256, name="bad", signal=11):
     return QuarantineStore.of_process().remember(sha256, name, str(path), incident(signal))
 
 
-def remembered() -> list[str]:
+def remembered():
     return [entry.name for entry in QuarantineStore.of_process().entries()]
 
 
 @pytest.fixture
-def good(fixture_plugin, tmp_path) -> Path:
+def good(fixture_plugin, tmp_path):
     """A good plugin that is in quarantine."""
     path = tmp_path / "libgood.so"
     shutil.copy(fixture_plugin(), path)
@@ -201,7 +197,7 @@ def test_an_unknown_name_is_a_no(mtf, verb):
     assert remembered() == ["bad"]
 
 
-def test_retry_lets_a_good_plugin_out(mtf, good: Path):
+def test_retry_lets_a_good_plugin_out(mtf, good):
     assert mtf("quarantine", "list").lines[0].startswith("good\t")
     ended = mtf("quarantine", "retry", "good")
 
@@ -210,7 +206,7 @@ def test_retry_lets_a_good_plugin_out(mtf, good: Path):
     assert remembered() == []
 
 
-def test_retry_of_a_file_that_is_gone_forgets_it(mtf, good: Path):
+def test_retry_of_a_file_that_is_gone_forgets_it(mtf, good):
     good.unlink()
     ended = mtf("quarantine", "retry", "good")
 

@@ -13,24 +13,24 @@ from tests.filesystem.memory_store import ESSENTIAL, MemoryStore, Only
 class ObjectStore:
     """A store in memory behind the scheme `mem`, which follows the rules of object stores."""
 
-    def __init__(self, service: PluginService) -> None:
+    def __init__(self, service):
         self.service = service
         self.memory = MemoryStore()
         service.register_filesystem("mem", Only(self.memory, ESSENTIAL))
         self.filesystem = service.filesystem("mem")
         self.filesystem.is_object_store = True
 
-    def work(self, jobs: int = 1) -> FileWork:
+    def work(self, jobs=1):
         """Return the work of a verb, without progress and summary."""
         return FileWork(self.service, ["mem://h"], jobs=jobs)
 
-    def location(self, uri: object) -> Location:
+    def location(self, uri):
         """Return the location of a URI."""
         return Location(self.service.filesystem_for(str(uri)), str(uri))
 
-    def asked(self) -> dict[str, int]:
+    def asked(self):
         """Return how often each operation was called since the last time."""
-        counts: dict[str, int] = {}
+        counts = {}
         for operation, *_ in self.memory.calls:
             counts[operation] = counts.get(operation, 0) + 1
         self.memory.calls.clear()

@@ -13,19 +13,10 @@ from modular_tf.abi.dlpack_elements import ELEMENT_TYPES
 from modular_tf.device.device import DeviceArray
 from modular_tf.errors import InvalidArgumentError, OutOfMemoryError
 from modular_tf.native.tensor import Tensor
-from modular_tf.service.service import PluginService
 from tests.dlpack.packing_model import DTYPES, lane_values, packed, padded
 
 MIB = 1 << 20
 OF_NUMPY = [element for element in ELEMENT_TYPES if element.module is not None]
-
-
-@pytest.fixture(scope="module")
-def cpu():
-    """The bundled host device."""
-    with PluginService() as service:
-        service.load("host_device")
-        yield service.device("CPU:0")
 
 
 def pattern(n_bytes):
@@ -66,43 +57,26 @@ def test_room_for_every_element_type_of_dlpack(cpu, element):
         assert cpu.put(room).dlpack_dtype == element.dtype
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        np.arange(24, dtype="f4").reshape(2, 3, 4)[:, ::2, ::-1],
-        np.asfortranarray(np.arange(6, dtype="i8").reshape(2, 3)),
-        np.broadcast_to(np.float64(2.5), (3, 4)),
-        np.zeros((0, 3), "c16"),
-        np.zeros((2, 0, 5), "i2"),
-        np.array(7, "u4"),
-        np.float16(1.5),
-        np.arange(5)[3:3],
-        np.arange(24).reshape(2, 3, 4)[::-1, ::-2, ::-3],
-        np.arange(24).reshape(4, 6)[::2, 1::2].T,
-        np.asfortranarray(np.arange(24).reshape(2, 3, 4))[::-1],
-        np.lib.stride_tricks.sliding_window_view(np.arange(9, dtype="i2"), 4),
-        np.zeros((3, 4), [("a", "i1"), ("b", "f4")])["b"],
-        np.zeros((0,) * 64, "i1"),
-        np.empty((3, 0), order="F")[::-1],
-    ],
-    ids=[
-        "strided",
-        "fortran",
-        "broadcast",
-        "empty",
-        "empty-inside",
-        "0-d",
-        "scalar",
-        "slice",
-        "backwards",
-        "transposed-part",
-        "fortran-backwards",
-        "overlapping",
-        "misaligned",
-        "64 dimensions",
-        "empty-backwards",
-    ],
-)
+VALUES = {
+    "strided": np.arange(24, dtype="f4").reshape(2, 3, 4)[:, ::2, ::-1],
+    "fortran": np.asfortranarray(np.arange(6, dtype="i8").reshape(2, 3)),
+    "broadcast": np.broadcast_to(np.float64(2.5), (3, 4)),
+    "empty": np.zeros((0, 3), "c16"),
+    "empty inside": np.zeros((2, 0, 5), "i2"),
+    "0-d": np.array(7, "u4"),
+    "scalar": np.float16(1.5),
+    "slice": np.arange(5)[3:3],
+    "backwards": np.arange(24).reshape(2, 3, 4)[::-1, ::-2, ::-3],
+    "transposed part": np.arange(24).reshape(4, 6)[::2, 1::2].T,
+    "fortran backwards": np.asfortranarray(np.arange(24).reshape(2, 3, 4))[::-1],
+    "overlapping": np.lib.stride_tricks.sliding_window_view(np.arange(9, dtype="i2"), 4),
+    "misaligned": np.zeros((3, 4), [("a", "i1"), ("b", "f4")])["b"],
+    "64 dimensions": np.zeros((0,) * 64, "i1"),
+    "empty backwards": np.empty((3, 0), order="F")[::-1],
+}
+
+
+@pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)
 def test_shapes_and_strides_of_numpy(cpu, values):
     with cpu.put(values) as there:
         assert there.shape == values.shape
@@ -130,9 +104,6 @@ def test_python_buffers(cpu):
             assert there.to_bytes() == memoryview(found).tobytes()
             assert there.to_memoryview().shape == shape
     mapped.close()
-
-
-def test_pinned_memory_is_a_source(cpu):
     with cpu.allocate_host(5) as pinned:
         pinned.view[:] = b"hello"
         assert cpu.put(pinned).to_bytes() == b"hello"
@@ -303,10 +274,10 @@ class Producer:
         ((12, 0), None, "gave nothing to take"),
     ],
 )
-@pytest.mark.parametrize("memory", ["device", "host", "unified"])
-def test_producers_that_say_nonsense_are_named(cpu, device, capsule, says, memory):
-    with pytest.raises(InvalidArgumentError, match=says):
-        cpu.put(Producer(device, capsule), memory=memory)
+def test_producers_that_say_nonsense_are_named(cpu, device, capsule, says):
+    for memory in ("device", "host", "unified"):
+        with pytest.raises(InvalidArgumentError, match=says):
+            cpu.put(Producer(device, capsule), memory=memory)
 
 
 def test_what_no_array_can_be_is_refused(cpu):
@@ -330,21 +301,14 @@ def test_what_no_array_can_be_is_refused(cpu):
     assert cpu.put(b"still works").to_bytes() == b"still works"
 
 
-@pytest.mark.parametrize("memory", ["host", "unified", "device"])
-@pytest.mark.parametrize("n_bytes", [0, 15, 17, 1 << 20])
-def test_an_array_describes_exactly_its_memory(cpu, memory, n_bytes):
-    allocate = {
-        "host": cpu.allocate_host,
-        "unified": cpu.allocate_unified,
-        "device": cpu.allocate,
-    }[memory]
-    with allocate(16) as room:
-        assert DeviceArray(cpu, room, (4,), (2, 32, 1)).nbytes == 16
-    with (
-        allocate(n_bytes) as room,
-        pytest.raises(InvalidArgumentError, match=f"16 bytes .* memory of {n_bytes}"),
-    ):
-        DeviceArray(cpu, room, (4,), (2, 32, 1))
+def test_an_array_describes_exactly_its_memory(cpu):
+    for allocate in (cpu.allocate, cpu.allocate_host, cpu.allocate_unified):
+        with allocate(16) as room:
+            assert DeviceArray(cpu, room, (4,), (2, 32, 1)).nbytes == 16
+        for n_bytes in (0, 15, 17, 1 << 20):
+            says = f"16 bytes .* memory of {n_bytes}"
+            with allocate(n_bytes) as room, pytest.raises(InvalidArgumentError, match=says):
+                DeviceArray(cpu, room, (4,), (2, 32, 1))
 
 
 @pytest.mark.parametrize("memory", ["device", "host", "unified"])

@@ -2,37 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 import pytest
 
 from modular_tf import PluginService
-from modular_tf.errors import ClosedError, InvalidArgumentError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from modular_tf.device.device import Device
+from modular_tf.errors import InvalidArgumentError
 
 
 @pytest.fixture(scope="module")
-def device() -> Iterator[Device]:
-    with PluginService() as service:
-        service.load("host_device")
-        yield service.device("CPU:0")
+def device(cpu):
+    return cpu
 
 
 @pytest.mark.parametrize("wrong", ["8", 1.5, None, [8]])
 @pytest.mark.parametrize("allocate", ["allocate", "allocate_host", "allocate_unified"])
-def test_a_size_is_a_whole_number(device: Device, allocate: str, wrong: Any) -> None:
+def test_a_size_is_a_whole_number(device, allocate, wrong):
     with pytest.raises(InvalidArgumentError, match="expected a whole number, found") as raised:
         getattr(device, allocate)(wrong)
     assert repr(wrong) in str(raised.value)
 
 
 @pytest.mark.parametrize("shape", [(2.9,), 2.9, "8", ("2",), (2, None), np.float32(2)])
-def test_a_shape_has_whole_numbers(device: Device, shape: Any) -> None:
+def test_a_shape_has_whole_numbers(device, shape):
     with pytest.raises(
         InvalidArgumentError, match="expected a whole number, or a sequence"
     ) as told:
@@ -40,14 +31,14 @@ def test_a_shape_has_whole_numbers(device: Device, shape: Any) -> None:
     assert repr(shape) in str(told.value)
 
 
-def test_numbers_of_numpy_are_whole_numbers(device: Device) -> None:
+def test_numbers_of_numpy_are_whole_numbers(device):
     assert len(device.allocate(np.int64(8))) == 8
     assert device.empty((np.int32(2), 3), "float32").shape == (2, 3)
     assert device.empty(np.int64(2), "float32").shape == (2,)
 
 
 @pytest.mark.parametrize("wrong", ["1", 1.5])
-def test_offsets_and_sizes_of_copies_are_whole_numbers(device: Device, wrong: Any) -> None:
+def test_offsets_and_sizes_of_copies_are_whole_numbers(device, wrong):
     memory, data = device.allocate(8), bytearray(8)
     with device.create_stream() as stream:
         for call in (
@@ -68,32 +59,14 @@ def test_offsets_and_sizes_of_copies_are_whole_numbers(device: Device, wrong: An
 
 
 @pytest.mark.parametrize("wrong", [5, None, "function"])
-def test_a_callback_is_a_function(device: Device, wrong: Any) -> None:
+def test_a_callback_is_a_function(device, wrong):
     with device.create_stream() as stream:
         with pytest.raises(TypeError, match="add_callback: expected a function"):
             stream.add_callback(wrong)
         stream.block_until_done()
 
 
-def test_a_closed_stream_is_told_at_once(device: Device) -> None:
-    memory, data = device.allocate(8), bytearray(8)
-    stream, other = device.create_stream(), device.create_stream()
-    stream.close()
-    for call in (
-        lambda: stream.memcpy_htod(memory, data),
-        lambda: stream.mem_zero(memory),
-        lambda: stream.memset(memory, 1),
-        lambda: stream.add_callback(lambda: None),
-        stream.record_event,
-        stream.block_until_done,
-        lambda: stream.wait_for(other),
-        lambda: other.wait_for(stream),
-    ):
-        with pytest.raises(ClosedError, match="the Stream was closed"):
-            call()
-
-
-def test_values_of_fills_are_whole_numbers(device: Device) -> None:
+def test_values_of_fills_are_whole_numbers(device):
     memory = device.allocate(8)
     with device.create_stream() as stream:
         for call in (
@@ -109,7 +82,7 @@ def test_values_of_fills_are_whole_numbers(device: Device) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["x", [8], b"x", float("nan"), float("inf")])
-def test_a_timeout_is_a_number(device: Device, wrong: Any) -> None:
+def test_a_timeout_is_a_number(device, wrong):
     with device.create_stream() as stream, device.create_event() as event:
         event.record(stream)
         for call in (device.synchronize, stream.block_until_done, event.wait):
@@ -118,7 +91,7 @@ def test_a_timeout_is_a_number(device: Device, wrong: Any) -> None:
 
 
 @pytest.mark.parametrize("wrong", [5, "x", [8], None])
-def test_what_has_no_bytes_is_no_host_buffer(device: Device, wrong: Any) -> None:
+def test_what_has_no_bytes_is_no_host_buffer(device, wrong):
     memory = device.allocate(8)
     with device.create_stream() as stream:
         for call in (
@@ -133,7 +106,7 @@ def test_what_has_no_bytes_is_no_host_buffer(device: Device, wrong: Any) -> None
 
 
 @pytest.mark.parametrize("wrong", [5, "CPU:0", [8], None])
-def test_what_is_no_device_takes_no_copy(device: Device, wrong: Any) -> None:
+def test_what_is_no_device_takes_no_copy(device, wrong):
     array = device.put(np.zeros(2, "float32"))
     with pytest.raises(InvalidArgumentError, match="copy_to: expected a device"):
         array.copy_to(wrong)
@@ -147,17 +120,15 @@ def test_what_is_no_device_takes_no_copy(device: Device, wrong: Any) -> None:
 class _Whole:
     """A whole number of nobody's."""
 
-    def __init__(self, value: int) -> None:
+    def __init__(self, value):
         self._value = value
 
-    def __index__(self) -> int:
+    def __index__(self):
         return self._value
 
 
 @pytest.mark.parametrize("number", [np.uint8, np.int64, _Whole])
-def test_whole_numbers_of_every_kind_are_sizes_offsets_and_values(
-    device: Device, number: Any
-) -> None:
+def test_whole_numbers_of_every_kind_are_sizes_offsets_and_values(device, number):
     """numpy's short ones do not hold what is added to them, and cffi takes none without int()."""
     memory, other, data = device.allocate(1024), device.allocate(1024), bytearray(range(8)) * 128
     four, eight = number(4), number(8)
@@ -184,35 +155,35 @@ def test_whole_numbers_of_every_kind_are_sizes_offsets_and_values(
     assert (part.address - memory.address, type(len(part))) == (4, int)
 
 
-def test_the_sum_of_offset_and_size_does_not_overflow(device: Device) -> None:
+def test_the_sum_of_offset_and_size_does_not_overflow(device):
     memory = device.allocate(100)
     with pytest.raises(InvalidArgumentError, match="reach outside of a memory of 100 bytes"):
         memory.part(np.int64(2**63 - 10), np.int64(100))
 
 
-@pytest.mark.parametrize("wrong", [5, 1.5, [8], b"x", object()])
-def test_names_are_texts(wrong: Any) -> None:
+def test_names_are_texts():
     with PluginService() as service:
         service.load("host_device", "ram_filesystem")
-        device = service.device("CPU:0")
-        for call in (
+        uses = (
             service.device,
             service.filesystem,
             service.filesystem_for,
             service.op,
-            device.op,
+            service.device("CPU:0").op,
             lambda name: service.instance(name, name="x", environment={}),
             lambda name: service.instance("ram", name=name, environment={}),
             lambda name: service.instance("ram", name="x", environment=name),
             lambda name: service.shared_instance("ram", name),
             lambda name: service.shared_instance(name, {}),
-        ):
-            with pytest.raises(InvalidArgumentError, match="expected"):
-                call(wrong)
-        assert service.devices(wrong) == []
-        if not isinstance(wrong, bytes):
-            for call in (service.load, service.entry, service.why):
-                with pytest.raises(InvalidArgumentError, match="expected a name or a path"):
-                    call(wrong)
+        )
+        for wrong in (5, 1.5, [8], b"x", object()):
+            for use in uses:
+                with pytest.raises(InvalidArgumentError, match="expected"):
+                    use(wrong)
+            assert service.devices(wrong) == []
+            if not isinstance(wrong, bytes):
+                for use in (service.load, service.entry, service.why):
+                    with pytest.raises(InvalidArgumentError, match="expected a name or a path"):
+                        use(wrong)
         with pytest.raises(InvalidArgumentError, match="expected a text, found None"):
-            service.filesystem(None)  # type: ignore[arg-type]
+            service.filesystem(None)

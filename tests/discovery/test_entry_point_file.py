@@ -1,7 +1,5 @@
 """`entry_points.txt` is read group by group, and what others wrote there does not matter."""
 
-from __future__ import annotations
-
 import importlib_metadata
 import pytest
 

@@ -1,9 +1,6 @@
 """One file is one candidate, whichever ways lead to it; names are unique."""
 
-from __future__ import annotations
-
 import os
-from typing import TYPE_CHECKING
 
 from modular_tf.discovery.candidate import Source, Twin
 from modular_tf.discovery.search import discover, file_stem, plugin_names
@@ -12,11 +9,8 @@ from modular_tf.discovery.sources.search_paths import SearchPaths
 from tests.discovery.elf_builder import ElfBuilder
 from tests.discovery.site_folder import install
 
-if TYPE_CHECKING:
-    from pathlib import Path
 
-
-def test_sources_are_asked_in_the_order_of_the_design() -> None:
+def test_sources_are_asked_in_the_order_of_the_design():
     assert [source.value for source in Source] == [
         "argument",
         "environment",
@@ -31,7 +25,7 @@ def test_sources_are_asked_in_the_order_of_the_design() -> None:
     assert str(Source.TF_ENVIRONMENT) == "tf-environment"
 
 
-def test_a_file_that_every_source_finds_is_one_candidate(tmp_path: Path) -> None:
+def test_a_file_that_every_source_finds_is_one_candidate(tmp_path):
     site = tmp_path / "site"
     library = site / "modular_spam/plugins/libspam.so"
     files = {"modular_spam/plugins/libspam.so": ElfBuilder().build()}
@@ -81,7 +75,7 @@ def test_a_file_that_every_source_finds_is_one_candidate(tmp_path: Path) -> None
     ]
 
 
-def test_copies_of_one_library_are_two_candidates(tmp_path: Path) -> None:
+def test_copies_of_one_library_are_two_candidates(tmp_path):
     for name in ("a/libx.so", "b/libx.so", "c/x.so.2"):
         (tmp_path / name).parent.mkdir()
         (tmp_path / name).write_bytes(b"same")
@@ -92,7 +86,7 @@ def test_copies_of_one_library_are_two_candidates(tmp_path: Path) -> None:
     assert [candidate.name for candidate in result.candidates] == ["x", "x#2", "x#3"]
 
 
-def test_discovering_twice_gives_the_same(tmp_path: Path) -> None:
+def test_discovering_twice_gives_the_same(tmp_path):
     for name in ("z.so", "a.so", "m.so"):
         (tmp_path / name).write_bytes(b"")
     paths = SearchPaths(arguments=(str(tmp_path),), python_path=(str(tmp_path),))
@@ -100,7 +94,7 @@ def test_discovering_twice_gives_the_same(tmp_path: Path) -> None:
     assert discover(paths) == discover(paths)
 
 
-def test_a_name_that_looks_like_a_numbered_one_stays_unique() -> None:
+def test_a_name_that_looks_like_a_numbered_one_stays_unique():
     names = ["/1/libx.so", "/2/libx#2.so", "/3/libx.so", "/4/x.so"]
 
     found = plugin_names([Sighting(name, Source.CONFIG, "c") for name in names])
@@ -108,7 +102,7 @@ def test_a_name_that_looks_like_a_numbered_one_stays_unique() -> None:
     assert found == ["x", "x#2", "x#3", "x#4"]
 
 
-def test_stems() -> None:
+def test_stems():
     names = ["/a/libspam.so", "spam.so.2.1", "lib.so", ".so", "plugin.bin", "libs.d/x.so"]
 
     assert [file_stem(name) for name in names] == [

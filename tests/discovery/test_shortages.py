@@ -1,7 +1,5 @@
 """A shortage is told from what is wrong with a file."""
 
-from __future__ import annotations
-
 import errno
 import os
 

@@ -58,7 +58,7 @@ def public(misdeed):
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
 
-        def copy(deed: str) -> str:
+        def copy(deed):
             return str(shutil.copy(misdeed(deed), folder))
 
         yield copy

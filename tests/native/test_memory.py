@@ -5,9 +5,11 @@ from __future__ import annotations
 import ctypes
 import mmap
 import signal
+from pathlib import Path
 
 import pytest
 
+from modular_tf.errors import InvalidArgumentError
 from modular_tf.native.ffi import ffi
 from modular_tf.native.library import address_owner, is_executable
 from modular_tf.native.readonly_memory import ReadOnlyCopy, try_read
@@ -156,11 +158,21 @@ def test_other_copies_end_with_their_object():
 # ---- Text ----
 
 
-@pytest.mark.parametrize("raw", [b"", b"plain", "grüße".encode(), bytes(range(1, 256))])
+@pytest.mark.parametrize(
+    "raw", [b"", b"plain", "né".encode(), b"\xff\xfe/x", b"\xed\xa0\x80", bytes(range(1, 256))]
+)
 def test_bytes_survive_the_way_through_text(raw):
     assert encode(decode(raw)) == raw
 
 
-def test_a_nul_is_refused():
-    with pytest.raises(ValueError, match="NUL"):
-        encode("a\0b")
+@pytest.mark.parametrize("text", ["\0", "a\0b", "\ud800", "x\udc00"])
+def test_text_without_a_c_string_is_refused(text):
+    with pytest.raises(InvalidArgumentError) as caught:
+        encode(text)
+    assert caught.value.path == text
+
+
+@pytest.mark.parametrize("given", [None, 5, b"bytes", Path("p"), ["p"], object()])
+def test_other_types_are_named(given):
+    with pytest.raises(TypeError, match="expected a str, found"):
+        encode(given)

@@ -14,7 +14,7 @@ from tests.stress.moments import InterruptError
 TRIES = 500  # of which an interrupt met the stream locked in each thirty
 
 
-def can_lock_stdout() -> bool:
+def can_lock_stdout():
     stream = ffi.cast("void **", process_symbol("stdout"))[0]
     lock, unlock = (
         ffi.cast("int (*)(void *)", process_symbol(name))
@@ -26,7 +26,7 @@ def can_lock_stdout() -> bool:
     return True
 
 
-def interrupt(*_: object) -> None:
+def interrupt(*_):
     raise InterruptError
 
 

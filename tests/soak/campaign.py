@@ -9,16 +9,11 @@ import traceback
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
 
 from modular_tf.service.service import PluginService
 from tests.soak import coming_and_going, device_work, filesystem_work
 from tests.soak.measures import Sample, take_sample
 from tests.soak.watched_folder import WatchedFolder
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 THREADS = 8
 
@@ -46,14 +41,14 @@ class Campaign:
         folder: An empty folder for all files.
     """
 
-    def __init__(self, seed: int, folder: Path) -> None:
+    def __init__(self, seed, folder):
         self._seed = seed
         self._folder = folder
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self.outcome = Outcome()
 
-    def run(self, seconds: float, step_s: float, tell: Callable[[Outcome], None]) -> Outcome:
+    def run(self, seconds, step_s, tell):
         """Work for so long, with a sample in each step; `tell` is called after each."""
         pool = coming_and_going.build_pool(self._folder)
         with PluginService() as service:
@@ -76,15 +71,10 @@ class Campaign:
             watched.close()
         return self.outcome
 
-    def _jobs(
-        self,
-        service: PluginService,
-        common: coming_and_going.CommonService,
-        pool: list[Path],
-    ) -> dict[str, Callable[[str, random.Random], object]]:
+    def _jobs(self, service, common, pool):
         coming_and_going.named_loads(service, pool, self._folder)
         (device,) = service.devices("CPU")
-        jobs: dict[str, Callable[[str, random.Random], object]] = {}
+        jobs = {}
         for scheme in ("ram", "file", "pool3"):
             fs, root = service.filesystem(scheme), self._root(scheme)
             for name in ("files", "region", "errors"):
@@ -99,10 +89,10 @@ class Campaign:
         jobs["report"] = lambda _folder, _dice: service.report()
         return jobs
 
-    def _root(self, scheme: str) -> str:
+    def _root(self, scheme):
         return f"file://{self._folder}/posix" if scheme == "file" else f"{scheme}://soak"
 
-    def _work(self, number: int, jobs: dict[str, Callable[[str, random.Random], object]]) -> None:
+    def _work(self, number, jobs):
         dice, names = random.Random(f"{self._seed}:{number}"), sorted(jobs)
         while not self._stop.is_set():
             name = dice.choice(names)
@@ -115,7 +105,7 @@ class Campaign:
                 with self._lock:
                     self.outcome.jobs[name] += 1
 
-    def _measure(self, seconds: float, step_s: float, tell: Callable[[Outcome], None]) -> None:
+    def _measure(self, seconds, step_s, tell):
         end = time.monotonic() + seconds
         while time.monotonic() < end and not self.outcome.errors:
             time.sleep(step_s)
@@ -123,13 +113,9 @@ class Campaign:
             tell(self.outcome)
 
 
-def _in_folder(
-    job: Callable[..., object], fs: object, root: str, folder: str, dice: random.Random
-) -> None:
+def _in_folder(job, fs, root, folder, dice):
     job(fs, f"{root}/{folder}", dice)
 
 
-def _on_device(
-    job: Callable[..., object], device: object, _folder: str, dice: random.Random
-) -> None:
+def _on_device(job, device, _folder, dice):
     job(device, dice)

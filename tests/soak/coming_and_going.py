@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from modular_tf.errors import ClosedError
 from modular_tf.service.service import PluginService
@@ -16,15 +15,10 @@ from tests.plugins.build import build_plugin
 from tests.plugins.matrix import variants
 from tests.soak import filesystem_work
 
-if TYPE_CHECKING:
-    import random
-    from collections.abc import Sequence
-    from pathlib import Path
-
 POOL = 6
 
 
-def build_pool(folder: Path) -> list[Path]:
+def build_pool(folder):
     """Return copies of fixture plugins, each of a scheme of its own: pool0, pool1 ..."""
     made = []
     for number in range(POOL):
@@ -35,7 +29,7 @@ def build_pool(folder: Path) -> list[Path]:
     return made
 
 
-def short_service(pool: Sequence[Path], folder: str, dice: random.Random) -> None:
+def short_service(pool, folder, dice):
     """Open a service on some files of the pool, work with one, close it all."""
     numbers = dice.sample(range(len(pool)), dice.randrange(1, 4))
     paths = [pool[at] for at in numbers]
@@ -50,17 +44,17 @@ def short_service(pool: Sequence[Path], folder: str, dice: random.Random) -> Non
 class CommonService:
     """A service that one thread replaces while others work with it. [any thread]"""
 
-    def __init__(self, pool: Sequence[Path]) -> None:
+    def __init__(self, pool):
         self._pool = pool
         self._lock = threading.Lock()
         self._service = self._opened()
 
-    def _opened(self) -> PluginService:
+    def _opened(self):
         service = PluginService(plugin_paths=self._pool[:2], bundled=False)
         service.load()
         return service
 
-    def work(self, folder: str, dice: random.Random) -> None:
+    def work(self, folder, dice):
         """Work with what is there; that it closes meanwhile is all that may happen."""
         service = self._service
         with suppress(ClosedError):
@@ -68,18 +62,18 @@ class CommonService:
             return
         assert service.closed, "an open service says that it is closed"
 
-    def replace(self) -> None:
+    def replace(self):
         """Put a new service in the place of the old one, and close that."""
         with self._lock:
             old, self._service = self._service, self._opened()
         old.close()
 
-    def close(self) -> None:
+    def close(self):
         """Close the last one."""
         self._service.close()
 
 
-def named_loads(service: PluginService, pool: Sequence[Path], folder: Path) -> None:
+def named_loads(service, pool, folder):
     """Load files into a running service that were not there when it searched."""
     for number, file in enumerate(pool):
         copy = folder / f"libnew{number}.so"

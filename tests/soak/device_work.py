@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
 
 import numpy as np
-
-if TYPE_CHECKING:
-    import random
-
-    from modular_tf.device.device import Device
 
 _TYPES = ("float32", "int64", "uint8", "complex64", "bool")
 
 
-def arrays(device: Device, dice: random.Random) -> None:
+def arrays(device, dice):
     """Put arrays on the device, and get them back in each of three ways."""
     source = _any_array(dice)
     with device.put(source) as put:
@@ -25,7 +19,7 @@ def arrays(device: Device, dice: random.Random) -> None:
             assert np.array_equal(copied.to_numpy(), source)
 
 
-def exchange(device: Device, dice: random.Random) -> None:
+def exchange(device, dice):
     """Hand an array to numpy by DLPack, and let the consumer outlive the producer."""
     source = _any_array(dice)
     with device.put(source) as put:
@@ -33,7 +27,7 @@ def exchange(device: Device, dice: random.Random) -> None:
     assert np.array_equal(seen, source)
 
 
-def streams(device: Device, dice: random.Random) -> None:
+def streams(device, dice):
     """Order work by streams, events, a timer and a callback."""
     size = dice.randrange(1, 1 << 15)
     data, back, called = dice.randbytes(size), bytearray(size), threading.Event()
@@ -56,7 +50,7 @@ def streams(device: Device, dice: random.Random) -> None:
     assert back == data
 
 
-def _any_array(dice: random.Random) -> np.ndarray:
+def _any_array(dice):
     shape = tuple(dice.randrange(1, 40) for _ in range(dice.randrange(1, 4)))
     numbers = np.random.default_rng(dice.getrandbits(32)).integers(0, 100, shape)
     return numbers.astype(dice.choice(_TYPES))

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import gc
-from typing import TYPE_CHECKING
 
 import pytest
 
 from modular_tf.errors import NotFoundError
 
-if TYPE_CHECKING:
-    import random
-
-    from modular_tf.filesystem.filesystem import Filesystem
-
 MOST_BYTES = 1 << 18
 
 
-def files(fs: Filesystem, folder: str, dice: random.Random) -> None:
+def files(fs, folder, dice):
     """Write, append, read in pieces, copy, rename, list and remove."""
     fs.recursively_create_dir(folder)
     content = dice.randbytes(dice.randrange(1, MOST_BYTES))
@@ -39,7 +33,7 @@ def files(fs: Filesystem, folder: str, dice: random.Random) -> None:
     assert (counts.undeleted_files, counts.undeleted_dirs) == (0, 0)
 
 
-def region(fs: Filesystem, folder: str, dice: random.Random) -> None:
+def region(fs, folder, dice):
     """View a file as memory, longer than the file is open."""
     fs.recursively_create_dir(folder)
     content = dice.randbytes(dice.randrange(1, 1 << 14))
@@ -53,7 +47,7 @@ def region(fs: Filesystem, folder: str, dice: random.Random) -> None:
     fs.delete_recursively(folder)
 
 
-def errors(fs: Filesystem, folder: str, dice: random.Random) -> None:
+def errors(fs, folder, dice):
     """Ask for what is not there."""
     missing = f"{folder}-{dice.randrange(1 << 30)}/none"
     for ask in (fs.stat, fs.new_random_access_file, fs.delete_file):

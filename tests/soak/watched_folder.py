@@ -5,16 +5,12 @@ from __future__ import annotations
 import random
 import threading
 import time
-from typing import TYPE_CHECKING
 
 from modular_tf.errors import ClosedError, ModularTFError, PluginError, UnimplementedError
 from modular_tf.service.service import PluginService
 from tests.plugins.build import build_plugin
 from tests.plugins.matrix import variants
 from tests.soak import filesystem_work
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _PLACES = 3
 _VERSIONS = 2
@@ -27,7 +23,7 @@ class WatchedFolder:
         folder: Where all of it is made; it exists.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         self._source, self._drop = folder / "versions", folder / "watched"
         self._source.mkdir()
         self._drop.mkdir()
@@ -38,13 +34,13 @@ class WatchedFolder:
         self._service.load()
         self._watch = self._service.watch()
 
-    def _build(self, place: int) -> None:
+    def _build(self, place):
         names = {"FIXTURE_SCHEME": f"watched{place}"}
         content = build_plugin(variants("filesystem")["good"], names).read_bytes()
         for version in range(_VERSIONS):  # bytes behind the end make it another file
             (self._source / f"{place}-{version}").write_bytes(content + bytes(version))
 
-    def change(self, dice: random.Random) -> None:
+    def change(self, dice):
         """Drop a file, put another in its place, or remove it."""
         place = dice.randrange(_PLACES)
         target = self._drop / f"libwatched{place}.so"
@@ -60,7 +56,7 @@ class WatchedFolder:
             else:
                 target.write_bytes(content)
 
-    def work(self, folder: str, dice: random.Random) -> None:
+    def work(self, folder, dice):
         """Work with a plugin that may not be there, or go meanwhile: nothing else may happen."""
         try:
             self._use(dice.randrange(_PLACES), folder, dice)
@@ -71,12 +67,12 @@ class WatchedFolder:
             if error.rule != "LD-082" and not isinstance(error.__cause__, FileNotFoundError):
                 raise
 
-    def _use(self, place: int, folder: str, dice: random.Random) -> None:
+    def _use(self, place, folder, dice):
         scheme = f"watched{place}"
         fs = self._service.filesystem(scheme)
         filesystem_work.files(fs, f"{scheme}://h/{folder}", dice)
 
-    def close(self) -> None:
+    def close(self):
         """Let the folder come to rest: what lies there in the end must serve. Then end it all.
 
         Raises:
@@ -91,7 +87,7 @@ class WatchedFolder:
         self._watch.close()
         self._service.close()
 
-    def _wait_for(self, place: int, deadline: float) -> None:
+    def _wait_for(self, place, deadline):
         while True:
             try:
                 self._use(place, "last", random.Random(place))

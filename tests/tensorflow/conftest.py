@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.fixtures.children import describe
-from tests.fixtures.forks import ForkServer, fork_server
 from tests.fixtures.tensorflow import environment_of_tensorflow, tensorflow_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
+
+    from tests.fixtures.forked_children import ForkServer
 
 
 def linked_site(folder: Path) -> Path:
@@ -33,26 +33,23 @@ def tensorflow_site(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def tensorflow(tensorflow_site: Path) -> Iterator[ForkServer]:
-    """The process that has imported TensorFlow."""
+def tensorflow(fork_server, tensorflow_site: Path) -> ForkServer:
+    """The process that has imported TensorFlow; no thread runs in it."""
     path = filter(None, [str(tensorflow_site), os.environ.get("PYTHONPATH")])
-    environment = {
-        **os.environ,
-        **environment_of_tensorflow(),
-        "PYTHONPATH": os.pathsep.join(path),
-        "OPENBLAS_NUM_THREADS": "1",  # else numpy starts threads
-    }
-    with fork_server(["tensorflow"], environment) as found:
-        yield found
+    of_process = {"PYTHONPATH": os.pathsep.join(path), "OPENBLAS_NUM_THREADS": "1"}
+    return fork_server("import tensorflow", {**environment_of_tensorflow(), **of_process})
 
 
 @pytest.fixture
 def run_tensorflow(tensorflow: ForkServer, tmp_path: Path):
-    """Return what runs a program with TensorFlow, which must end with status 0."""
+    """Return what runs source text, or a script, with TensorFlow; it must end with status 0."""
 
     def run(program, *arguments, env=None):
-        env = {**environment_of_tensorflow(), **(env or {})}
-        done = tensorflow.run(program, *arguments, folder=tmp_path, env=env)
+        code = program if isinstance(program, str) else program.read_text("utf-8")
+        environment = {**environment_of_tensorflow(), **(env or {})}
+        done = tensorflow.run(
+            code, *arguments, folder=tmp_path, environment=environment, timeout=240
+        )
         assert done.returncode == 0, describe(done)
         return done
 

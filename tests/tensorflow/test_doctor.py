@@ -103,7 +103,9 @@ class Trials:
         """Return what TensorFlow does with the files that were made."""
         self._mark.unlink(missing_ok=True)
         env, plugin = self._variables(case), self._plugin(case)
-        done = self._tensorflow.run(_OBSERVE, plugin, folder=self._folder, env=env)
+        done = self._tensorflow.run(
+            _OBSERVE, plugin, folder=self._folder, environment=env, timeout=240
+        )
         if done.returncode == -signal.SIGALRM:
             return Ended("hangs")
         if done.returncode < 0:

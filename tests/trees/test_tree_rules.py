@@ -17,7 +17,7 @@ KEYED = ("s3", "az")
 ALL = NAMES
 
 
-def store_parameter(name: str):
+def store_parameter(name):
     marks = [pytest.mark.xdist_group(f"trees {name if name in CLOUD else 'here'}")]
     if name in CLOUD:
         marks += [pytest.mark.wild, pytest.mark.emulator]

@@ -1,4 +1,4 @@
-"""Convolutions of images and volumes, by channel too, with their gradients and what is fused."""
+"""Convolutions of images and volumes, by channel too, and what is fused."""
 
 from __future__ import annotations
 
@@ -31,10 +31,6 @@ def drawn(draw, rank, *, low=0, padding=("SAME", "VALID"), dilated=None):
     return windows, x, draw.array(*windows.kernel, channels, outputs)
 
 
-def sizes_of(array):
-    return np.array(array.shape, "int32")
-
-
 @compares("Conv2D", examples=30)
 def conv2d(draw):
     windows, x, weights = drawn(draw, 2, padding=("SAME", "VALID", "EXPLICIT"))
@@ -47,22 +43,6 @@ def conv3d(draw):
     windows, x, weights = drawn(draw, 3)
     found = draw.op("Conv3D")(x, weights, **attrs_of(windows))
     agree(found, windows.convolved(wide(x), wide(weights)))
-
-
-@compares("Conv2DBackpropInput", examples=20)
-def conv2d_input(draw):
-    windows, x, weights = drawn(draw, 2, low=1)
-    gradient = draw.array(x.shape[0], *windows.out, weights.shape[-1])
-    found = draw.op("Conv2DBackpropInput")(sizes_of(x), weights, gradient, **attrs_of(windows))
-    agree(found, windows.input_gradient(wide(weights), wide(gradient)))
-
-
-@compares("Conv2DBackpropFilter", examples=20)
-def conv2d_filter(draw):
-    windows, x, weights = drawn(draw, 2, low=1)
-    gradient = draw.array(x.shape[0], *windows.out, weights.shape[-1])
-    found = draw.op("Conv2DBackpropFilter")(x, sizes_of(weights), gradient, **attrs_of(windows))
-    agree(found, windows.filter_gradient(wide(x), wide(gradient)))
 
 
 @compares("DepthwiseConv2dNative", examples=20)
@@ -98,17 +78,6 @@ def fused_conv2d_with_sum(draw):
     )
     expected = windows.convolved(wide(x), wide(weights)) + wide(bias) + wide(addend)
     agree(found, ACTIVATIONS[name](expected))
-
-
-@compares("_ITEXConv2DBackpropFilterWithBias")
-def conv2d_filter_with_bias(draw):
-    windows, x, weights = drawn(draw, 2, low=1)
-    gradient = draw.array(x.shape[0], *windows.out, weights.shape[-1])
-    found, bias = draw.own("Conv2DBackpropFilterWithBias")(
-        x, sizes_of(weights), gradient, fused_ops=["BiasAddGrad"], **attrs_of(windows)
-    )
-    agree(found, windows.filter_gradient(wide(x), wide(gradient)))
-    agree(bias, wide(gradient).sum((0, 1, 2)), factor=4)
 
 
 @compares("_ITEXPadWithConv2D")

@@ -85,20 +85,6 @@ class Windows:
         padded = self.padded(x)
         return sum(padded[where] @ weights[place] for place, where in self.taps())
 
-    def input_gradient(self, weights, gradient):
-        channels = weights.shape[-2]
-        padded = self.padded(np.zeros((gradient.shape[0], *self.sizes, channels)))
-        for place, where in self.taps():
-            padded[where] += gradient @ weights[place].T
-        return self.cropped(padded)
-
-    def filter_gradient(self, x, gradient):
-        padded, outputs = self.padded(x), gradient.shape[-1]
-        found = np.zeros((*self.kernel, x.shape[-1], outputs))
-        for place, where in self.taps():
-            found[place] = padded[where].reshape(-1, x.shape[-1]).T @ gradient.reshape(-1, outputs)
-        return found
-
     # -- one filter for each channel: [*kernel, channels, multiplier] -----------------------------
 
     def depthwise(self, x, weights):
