@@ -96,8 +96,9 @@ def test_the_first_region_is_small_or_all_there_is(recording, forced, wanted, fi
 
 
 def test_a_plugin_that_does_not_know_its_memory_has_no_limit_but_its_own(
-    pooled, device, caplog, monkeypatch
+    recording, caplog, monkeypatch
 ):
+    """Its regions are small at first, also where all memory at once is wanted."""
     held = []
 
     def look(_record):
@@ -105,15 +106,16 @@ def test_a_plugin_that_does_not_know_its_memory_has_no_limit_but_its_own(
         return True
 
     monkeypatch.setattr(caplog.handler, "filter", look)
-    pooled.fail("device_memory_usage", LEAVES_OUTPUTS_ALONE)
+    recording.use_bfc_allocator(force_growth=False)
+    recording.fail("device_memory_usage", LEAVES_OUTPUTS_ALONE)
+    with recording.devices() as [device, _]:
+        device.allocate(3 * MIB)
 
-    device.allocate(3 * MIB)
-
-    assert held
-    assert not any(held), "a log handler is called under a lock"
-    assert asked_of(pooled) == [4 * MIB]
-    assert device.allocator_stats().bytes_limit is None
-    assert "memory_limit.unknown" in caplog.text
+        assert held
+        assert not any(held), "a log handler is called under a lock"
+        assert asked_of(recording) == [4 * MIB]
+        assert device.allocator_stats().bytes_limit is None
+        assert "memory_limit.unknown" in caplog.text
 
 
 def test_a_usage_that_cannot_be_is_an_error_until_it_is_better(recording):
