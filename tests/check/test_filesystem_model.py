@@ -24,7 +24,7 @@ from modular_tf.check.filesystem.refusals import is_refused
 from modular_tf.check.filesystem.session import FilesystemSession
 from modular_tf.check.outcome import Pass
 from modular_tf.check.target import Target
-from tests.contrib.plugin_process import installed_plugin
+from tests.contrib.built_plugin import installed_plugin
 
 _STEPS = 700
 _NAMES = ("a", "b", "c", "a*")

@@ -10,7 +10,7 @@ from modular_tf.check.outcome import Outcome, Pass, Verdict
 from modular_tf.check.plan import candidates_of
 from modular_tf.check.run import CheckRun
 from modular_tf.check.settings import CheckSettings
-from tests.contrib.plugin_process import installed_plugin
+from tests.contrib.built_plugin import installed_plugin
 
 FOUND = Outcome("LD-004", "", Pass.LIBRARY, Verdict.PASSED)
 
@@ -59,7 +59,7 @@ def test_an_interrupt_of_checks_in_this_process_leaves_the_outcomes():
         raise KeyboardInterrupt
 
     only = ("LD-001", "LD-004")
-    report = _check("ram_filesystem", only=only, tell=interrupt, announce=found.append)
+    report = _check("ram_filesystem", only=only, on_outcome=interrupt, announce=found.append)
 
     assert report.interrupted
     assert [plugin.outcomes for plugin in report.plugins] == [tuple(found)]

@@ -11,7 +11,7 @@ from modular_tf.check.plan import candidates_of
 from modular_tf.check.run import check_plugins
 from modular_tf.check.settings import CheckSettings
 from tests.check.trying import FINE
-from tests.contrib.plugin_process import installed_plugin
+from tests.contrib.built_plugin import installed_plugin
 from tests.fixtures.matrices import sampled
 
 _AT_LENGTH = {

@@ -12,7 +12,7 @@ from modular_tf.check.expectation import Blocked, Deviation, Unsupported
 from modular_tf.check.filesystem.session import FilesystemSession
 from modular_tf.check.outcome import Pass
 from modular_tf.check.target import Target
-from tests.contrib.plugin_process import installed_plugin
+from tests.contrib.built_plugin import installed_plugin
 
 BOTH_WAYS = pytest.mark.parametrize("reached", [Pass.RAW, Pass.HOST], ids=lambda one: one.value)
 _CHECK = all_checks()["FS-156"]
