@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from modular_tf.check.catalogue import all_checks
+from modular_tf.check.job import Limits
 from modular_tf.check.level import Level
 from modular_tf.check.options import Options
 from modular_tf.check.outcome import BAD, Pass, Verdict
 from modular_tf.check.plan import selected
+from modular_tf.check.run import CheckProcesses
 from modular_tf.check.settings import CheckSettings
 from tests.check.trying import job_of, outcomes_of
 
@@ -58,38 +58,42 @@ def test_a_library_that_hangs_is_not_waited_for(run_python, fixture_plugin):
     assert {step for step in _STEPS if trial[step]} <= {"mapped"}
 
 
-_IDS = tuple(check.id for check in all_checks().values() if check.group == "library")
+_FAULTS = {
+    "constructor-crashes": ("LD-050", Verdict.CRASHED),
+    "init-plugin-crashes": ("FS-130", Verdict.CRASHED),
+    "init-plugin-aborts": ("FS-130", Verdict.CRASHED),
+    "init-plugin-exits": ("FS-130", Verdict.EXITED),
+    "init-plugin-hangs": ("FS-130", Verdict.HUNG),
+    "init-plugin-throws": ("LD-052", Verdict.FAILED),
+}
 
 
-def _outcomes(library, load_seconds, ids=_IDS):
+def _job(library, ids, load_seconds=_LONG_S):
     options = Options(load_seconds=load_seconds)
-    return outcomes_of(job_of(library, ids, Pass.LIBRARY, scheme=None, options=options))
+    return job_of(library, ids, Pass.LIBRARY, scheme=None, options=options)
 
 
-@pytest.mark.parametrize(
-    ("variant", "check_id", "verdict"),
-    [
-        ("constructor-crashes", "LD-050", Verdict.CRASHED),
-        ("init-plugin-crashes", "FS-130", Verdict.CRASHED),
-        ("init-plugin-aborts", "FS-130", Verdict.CRASHED),
-        ("init-plugin-exits", "FS-130", Verdict.EXITED),
-        ("init-plugin-hangs", "FS-130", Verdict.HUNG),
-        ("init-plugin-throws", "LD-052", Verdict.FAILED),
-    ],
-)
-def test_one_fault_is_one_bad_verdict(fixture_plugin, variant, check_id, verdict):
-    hangs = verdict is Verdict.HUNG
-    outcomes = _outcomes(fixture_plugin(variant), _SHORT_S if hangs else _LONG_S)
-    bad = {name: found.verdict for name, found in outcomes.items() if found.verdict in BAD}
+def test_one_fault_is_one_bad_verdict(fixture_plugin):
+    ids = [check.id for check in all_checks().values() if check.group == "library"]
+    jobs = [
+        _job(fixture_plugin(name), ids, _SHORT_S if verdict is Verdict.HUNG else _LONG_S)
+        for name, (_, verdict) in _FAULTS.items()
+    ]
+    with CheckProcesses(Limits(jobs=3)) as processes:
+        results = processes.run(jobs)
 
-    assert bad == {check_id: verdict}
-    assert outcomes["FS-105"].verdict is Verdict.BLOCKED
+    for (check_id, verdict), result in zip(_FAULTS.values(), results, strict=True):
+        assert result.fault is None
+        outcomes = {outcome.check_id: outcome.verdict for outcome in result.outcomes}
+        bad = {name: found for name, found in outcomes.items() if found in BAD}
+        assert bad == {check_id: verdict}
+        assert outcomes["FS-105"] is Verdict.BLOCKED
 
 
 def test_checks_of_loading_concern_plugins_of_each_kind(fixture_device_plugin):
     chosen = selected(CheckSettings(level=Level.REGISTERS), ("device",))
-    ids = tuple(check.id for check in chosen if check.kind == "library")
-    outcomes = _outcomes(fixture_device_plugin(), _LONG_S, ids)
+    ids = [check.id for check in chosen if check.kind == "library"]
+    outcomes = outcomes_of(_job(fixture_device_plugin(), ids))
 
     assert {"LD-001", "LD-050", "LD-060"} <= set(ids)
     assert {check.kind for check in chosen} == {"library", "device"}
