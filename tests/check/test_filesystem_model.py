@@ -26,7 +26,7 @@ from modular_tf.check.filesystem.session import FilesystemSession
 from modular_tf.check.level import Level
 from modular_tf.check.outcome import Pass
 from modular_tf.check.target import Target
-from tests.contrib.plugin_process import installed_plugin
+from tests.contrib.built_plugin import installed_plugin
 
 _STEPS = 1500
 _NAMES = ("a", "b", "c", "a*")

@@ -10,7 +10,7 @@ from modular_tf.check.outcome import Outcome, Pass, Verdict
 from modular_tf.check.plan import candidates_of
 from modular_tf.check.run import CheckRun
 from modular_tf.check.settings import CheckSettings
-from tests.contrib.plugin_process import installed_plugin
+from tests.contrib.built_plugin import installed_plugin
 
 FOUND = Outcome("LD-004", "", Pass.LIBRARY, Verdict.PASSED)
 
@@ -69,7 +69,7 @@ def test_an_interrupt_of_checks_in_this_process_keeps_the_outcomes():
         raise KeyboardInterrupt
 
     report = run_module.check_plugins(
-        candidates, settings, seed=1, limits=Limits(), tell=interrupt, announce=found.append
+        candidates, settings, seed=1, limits=Limits(), on_outcome=interrupt, announce=found.append
     )
 
     assert report.interrupted

@@ -10,7 +10,7 @@ from modular_tf.check.outcome import Pass, Verdict
 from modular_tf.check.plan import candidates_of
 from modular_tf.check.run import check_plugins
 from modular_tf.check.settings import CheckSettings
-from tests.contrib.plugin_process import installed_plugin
+from tests.contrib.built_plugin import installed_plugin
 from tests.fixtures.matrices import sampled
 
 _FINE = frozenset({Verdict.PASSED, Verdict.NOTED, Verdict.SKIPPED})

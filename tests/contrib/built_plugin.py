@@ -1,4 +1,4 @@
-"""Plugins of contrib, built by scripts/build_plugins once per content."""
+"""Plugins of contrib: as the package has them, or built by scripts/build_plugins."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import modular_tf
 from tests.fixtures.machine import DEVELOPER_ENVIRONMENT, cached_folder
 
 CHECKOUT = Path(__file__).parents[2]
@@ -21,8 +22,21 @@ _HEADERS = (
 )
 
 
+def installed_plugin(name: str) -> Path:
+    """Return the library of a plugin that the package has.
+
+    Raises:
+        FileNotFoundError: The package was built without it.
+    """
+    for folder in modular_tf.__path__:
+        path = Path(folder, "plugins", f"lib{name}.so")
+        if path.is_file():
+            return path
+    raise FileNotFoundError(f"no plugins/lib{name}.so in {list(modular_tf.__path__)}")
+
+
 def built_plugin(name: str = "opencl_device") -> Path:
-    """Return the library of a plugin."""
+    """Return the library of a plugin, built once per content."""
     folder = cached_folder(f"{name}/{_content(name)}", partial(_build, name))
     return folder / name / f"lib{name}.so"
 

@@ -3,69 +3,92 @@
 from __future__ import annotations
 
 import subprocess
-from pathlib import Path
 
 import pytest
 
-from tests.contrib.plugin_process import PluginProcess
+from modular_tf import PluginService
+from tests.contrib.built_plugin import CHECKOUT
 from tests.fixtures.machine import DEVELOPER_ENVIRONMENT
 
-CHECKOUT = Path(__file__).parents[2]
-SCRIPT = CHECKOUT / "scripts" / "build_plugins"
+OPTIONS = (
+    "-DMTF_POSIX_SCHEMES=disk",
+    "-DMTF_RAM_SCHEME=ramfs",
+    "-DMTF_HOST_DEVICE_TYPE=MTF_CPU",
+    "-DMTF_HOST_KERNELS_DEVICE_TYPE=MTF_CPU",
+    "-DCMAKE_BUILD_TYPE=Debug",  # which takes a fraction of the time
+)
+NAMES = ("posix_filesystem", "ram_filesystem", "host_device", "host_kernels")
 
 
-def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
+def build(*arguments, **variables):
     return subprocess.run(
-        [SCRIPT, *arguments],
-        env=dict(DEVELOPER_ENVIRONMENT),
+        [CHECKOUT / "scripts" / "build_plugins", *arguments],
+        env={**DEVELOPER_ENVIRONMENT, **variables},
         capture_output=True,
         text=True,
         check=False,
     )
 
 
+def test_plugins_get_other_names(tmp_path):
+    done = build("--into", tmp_path, *NAMES, "--", *OPTIONS)
+    libraries = [str(tmp_path / name / f"lib{name}.so") for name in NAMES]
+    assert (done.returncode, done.stdout.splitlines()) == (0, libraries), done.stderr
+
+    with PluginService(bundled=False) as service:
+        service.load(*libraries)
+        plugins = {plugin.name: plugin for plugin in service.plugins()}
+        kernels = service.kernels(plugin="host_kernels")
+    assert plugins["posix_filesystem"].schemes == ("disk",)
+    assert plugins["ram_filesystem"].schemes == ("ramfs",)
+    assert plugins["host_device"].device_types == ("MTF_CPU",)
+    assert {kernel.device_type for kernel in kernels} == {"MTF_CPU"}
+
+
 @pytest.mark.parametrize(
-    ("name", "option", "scheme", "schemes"),
+    ("name", "option", "complaint"),
     [
-        ("posix_filesystem", "-DMTF_POSIX_SCHEMES=disk", "disk", ["disk"]),
-        ("ram_filesystem", "-DMTF_RAM_SCHEME=ramfs", "ramfs", ["ramfs"]),
+        ("host_device", "-DMTF_HOST_DEVICE_TYPE=cpu0", "'cpu0' is no device name"),
+        ("ram_filesystem", "-DMODULAR_TF_INCLUDE_DIR=/none", "-DMODULAR_TF_INCLUDE_DIR"),
+        (
+            "opencl_device",
+            "-DCMAKE_DISABLE_FIND_PACKAGE_OpenCL=ON",
+            "opencl-headers ocl-icd-opencl-dev",
+        ),
     ],
 )
-def test_filesystem_under_another_scheme(
-    tmp_path: Path, name: str, option: str, scheme: str, schemes: list[str]
-) -> None:
-    done = _run("--into", str(tmp_path), name, "--", option)
-    assert done.returncode == 0, done.stderr
-    library = tmp_path / name / f"lib{name}.so"
-    assert done.stdout == f"{library}\n"
-    plugin = PluginProcess("filesystem", library, scheme)
-    assert plugin.facts()["schemes"] == schemes
-    assert plugin.close() == 0
-
-
-def test_device_under_another_type(tmp_path: Path) -> None:
-    done = _run("--into", str(tmp_path), "host_device", "--", "-DMTF_HOST_DEVICE_TYPE=MTF_CPU")
-    assert done.returncode == 0, done.stderr
-    plugin = PluginProcess("device", tmp_path / "host_device" / "libhost_device.so")
-    assert plugin.facts()["type"] == b"MTF_CPU"
-    assert plugin.close() == 0
-
-
-def test_impossible_device_type_is_refused(tmp_path: Path) -> None:
-    done = _run("--into", str(tmp_path), "host_device", "--", "-DMTF_HOST_DEVICE_TYPE=cpu0")
+def test_an_impossible_build_says_why_and_leaves_nothing(tmp_path, name, option, complaint):
+    done = build("--into", tmp_path, name, "--", option)
     assert done.returncode != 0
-    assert "'cpu0' is no device name" in done.stderr
+    assert complaint in " ".join(done.stderr.split())
     assert list(tmp_path.iterdir()) == []
 
 
-def test_missing_headers_are_named(tmp_path: Path) -> None:
-    done = _run("--into", str(tmp_path), "ram_filesystem", "--", "-DMODULAR_TF_INCLUDE_DIR=/none")
-    assert done.returncode != 0
-    assert "-DMODULAR_TF_INCLUDE_DIR" in done.stderr
-
-
-@pytest.mark.parametrize("arguments", [["nothing"], ["--nothing"]])
-def test_bad_usage(arguments: list[str]) -> None:
-    done = _run(*arguments)
+@pytest.mark.parametrize("argument", ["nothing", "--nothing"])
+def test_bad_usage(argument):
+    done = build(argument)
     assert (done.returncode, done.stdout) == (2, "")
     assert "nothing" in done.stderr
+
+
+def script(path, text):
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
+@pytest.mark.parametrize("is_here", [True, False])
+def test_opencl_is_left_out_where_it_is_not(tmp_path, is_here):
+    """A compiler that does or does not find it, and a cmake that makes empty libraries."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    script(folder / "compiler", f"exit {int(not is_here)}")
+    script(folder / "cmake", '[ "$1" = -S ] && touch "$4/lib$(basename "$2").so"; exit 0')
+    path = f"{folder}:{DEVELOPER_ENVIRONMENT['PATH']}"
+    done = build("--into", tmp_path / "out", PATH=path, CXX=str(folder / "compiler"))
+
+    made = {path.name for path in (tmp_path / "out").iterdir()}
+    assert done.returncode == 0, done.stderr
+    assert made >= set(NAMES)
+    for name in ("opencl_device", "opencl_kernels"):
+        assert (name in made) == is_here
+        assert (f"{name} is left out" in done.stderr) != is_here

@@ -5,43 +5,27 @@ from __future__ import annotations
 import os
 import struct
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.contrib.outcome import (
-    FAILED_PRECONDITION,
-    INVALID_ARGUMENT,
-    NOT_FOUND,
-    OK,
-    RESOURCE_EXHAUSTED,
+from modular_tf.errors import (
+    FailedPreconditionError,
+    InvalidArgumentError,
+    ModularTFError,
+    NotFoundError,
+    ResourceExhaustedError,
 )
-from tests.contrib.world import CONTENT, DIRECTORY, EMPTY, FILE, OTHER
+from tests.contrib.disk import CONTENT, DIRECTORY, EMPTY, FILE, OTHER, OTHER_CONTENT
 
-if TYPE_CHECKING:
-    from tests.contrib.world import World
-
-FULL_DEVICE = "/dev/full"
 ACCESS_LIST, DEFAULT_LIST = "system.posix_acl_access", "system.posix_acl_default"
 
 
-@pytest.fixture
-def disk(posix: World) -> World:
-    """A populated folder."""
-    posix.populate()
-    return posix
+def mode_of(path):
+    return path.stat().st_mode & 0o7777
 
 
-def path_of(disk: World, name: str) -> Path:
-    return Path(disk.uri(name))
-
-
-def mode_of(disk: World, name: str) -> int:
-    return path_of(disk, name).stat().st_mode & 0o7777
-
-
-def umask_of(disk: World) -> int:
-    lines = Path(f"/proc/{disk.plugin.pid}/status").read_text().splitlines()
+def umask():
+    lines = Path("/proc/self/status").read_text().splitlines()
     (umask,) = [line.split()[1] for line in lines if line.startswith("Umask:")]
     return int(umask, 8)
 
@@ -49,187 +33,173 @@ def umask_of(disk: World) -> int:
 # ---- bytes ----
 
 
-def test_failing_copy_leaves_the_target(disk: World) -> None:
-    """Row 155: reading this file fails after it was opened."""
+def test_a_failing_copy_leaves_the_target(disk):
+    """Reading this file fails after it was opened."""
     before = disk.tree()
-    outcome = disk.plugin.call("copy_file", "/proc/self/mem", disk.uri(OTHER))
-    assert outcome.code not in {OK, NOT_FOUND}
+    with pytest.raises(ModularTFError) as raised:
+        disk.fs.copy_file("/proc/self/mem", disk.uri(OTHER))
+    assert not isinstance(raised.value, NotFoundError)
     assert disk.tree() == before
 
 
 @pytest.mark.parametrize(
     "source", ["/proc/version", "/sys/devices/system/cpu/online", "/sys/kernel/notes"]
 )
-@pytest.mark.parametrize("target", ["new", OTHER])
-def test_copy_of_a_file_that_tells_a_wrong_size(disk: World, source: str, target: str) -> None:
-    """Files of /proc say that they are empty, those of /sys that they have 4096 bytes."""
-    assert disk.plugin.call("copy_file", source, disk.uri(target)).code == OK
-    assert disk.read(target) == Path(source).read_bytes()
+def test_a_file_that_reports_a_wrong_size_is_copied_whole(disk, source):
+    """Files of /proc report that they are empty, those of /sys that they have 4096 bytes."""
+    for target in ("new", OTHER):
+        disk.fs.copy_file(source, disk.uri(target))
+        assert disk.read(target) == Path(source).read_bytes()
 
 
-def test_copy_to_a_device(disk: World) -> None:
-    assert disk.plugin.call("copy_file", disk.uri(FILE), "/dev/null").code == OK
+def test_a_character_device_is_written_to(disk):
+    disk.fs.copy_file(disk.uri(FILE), "/dev/null")
     assert Path("/dev/null").is_char_device()
-    assert disk.plugin.call("copy_file", disk.uri(FILE), FULL_DEVICE).code == RESOURCE_EXHAUSTED
+    with pytest.raises(ResourceExhaustedError):
+        disk.fs.copy_file(disk.uri(FILE), "/dev/full")
 
 
-def test_copy_to_another_device(disk: World, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Bytes that the kernel does not move between two filesystems arrive all the same."""
-    assert Path("/dev/shm").stat().st_dev != path_of(disk, "").stat().st_dev
-    name = f"/dev/shm/{tmp_path_factory.getbasetemp().name}-{os.getpid()}"
+def test_bytes_that_the_kernel_does_not_move_between_disks_arrive(disk, tmp_path_factory):
+    assert Path("/dev/shm").stat().st_dev != disk.root.stat().st_dev
+    target = Path(f"/dev/shm/{tmp_path_factory.getbasetemp().name}-{os.getpid()}")
     try:
-        assert disk.plugin.call("copy_file", disk.uri(OTHER), name).code == OK
-        assert Path(name).read_bytes() == b"0123456789"
+        disk.fs.copy_file(disk.uri(OTHER), str(target))
+        assert target.read_bytes() == OTHER_CONTENT
     finally:
-        Path(name).unlink()
+        target.unlink()
 
 
-def test_sparse_copy_beyond_two_gibibytes(disk: World) -> None:
-    """Row 154."""
+def test_holes_stay_holes_beyond_two_gibibytes(disk):
     size = (2 << 30) + 12345
-    with path_of(disk, "sparse").open("wb") as file:
-        file.truncate(size)
+    with (disk / "sparse").open("wb") as file:
         file.seek(size - 4)
         file.write(b"tail")
         file.truncate(size + 99)
-    assert disk.call("copy_file", "sparse", "copy").code == OK
-    copy = disk.open("new_random_access_file", "copy")
-    assert disk.plugin.read(copy, size - 8, 8).value == (8, bytes(4) + b"tail")
-    disk.plugin.cleanup("reader", copy)
-    assert disk.call("get_file_size", "copy").value == size + 99
-    blocks = [path_of(disk, name).stat().st_blocks for name in ("sparse", "copy")]
-    assert blocks[1] <= 2 * blocks[0], "the holes were filled"
+    disk.call("copy_file", "sparse", "copy")
+    with (disk / "copy").open("rb") as copy:
+        copy.seek(size - 8)
+        assert copy.read() == bytes(4) + b"tail" + bytes(99)
+    assert (disk / "copy").stat().st_blocks <= 2 * (disk / "sparse").stat().st_blocks
 
 
-def test_copy_of_nothing_but_a_hole(disk: World) -> None:
-    path_of(disk, "hole").touch()
-    os.truncate(disk.uri("hole"), 10 << 30)
-    assert disk.call("copy_file", "hole", "copy").code == OK
-    assert path_of(disk, "copy").stat().st_size == 10 << 30
-    assert path_of(disk, "copy").stat().st_blocks < 100
+def test_a_file_of_nothing_but_a_hole_is_copied_as_one(disk):
+    (disk / "hole").touch()
+    os.truncate(disk / "hole", 10 << 30)
+    disk.call("copy_file", "hole", "copy")
+    assert (disk / "copy").stat().st_size == 10 << 30
+    assert (disk / "copy").stat().st_blocks < 100
 
 
 # ---- rights ----
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o444, 0o755, 0o666, 0o4711])
-@pytest.mark.parametrize("name", [FILE, EMPTY])
-def test_new_copy_has_the_rights_of_its_source(disk: World, mode: int, name: str) -> None:
+def test_a_new_copy_has_the_rights_of_its_source(disk, mode):
     """As with cp and TensorFlow: less the umask, and without the bits that lend rights."""
-    path_of(disk, name).chmod(mode)
-    assert disk.call("copy_file", name, "new").code == OK
-    assert mode_of(disk, "new") == mode & 0o777 & ~umask_of(disk)
+    for name in (FILE, EMPTY):
+        (disk / name).chmod(mode)
+        disk.call("copy_file", name, f"new {name}")
+        assert mode_of(disk / f"new {name}") == mode & 0o777 & ~umask()
 
 
 @pytest.mark.parametrize("source", [0o600, 0o666])
 @pytest.mark.parametrize("target", [0o600, 0o640, 0o644])
-def test_replaced_file_keeps_its_rights(disk: World, source: int, target: int) -> None:
-    path_of(disk, FILE).chmod(source)
-    path_of(disk, OTHER).chmod(target)
-    assert disk.call("copy_file", FILE, OTHER).code == OK
-    assert (disk.read(OTHER), mode_of(disk, OTHER)) == (CONTENT, target)
+def test_a_replaced_file_keeps_its_rights(disk, source, target):
+    (disk / FILE).chmod(source)
+    (disk / OTHER).chmod(target)
+    disk.call("copy_file", FILE, OTHER)
+    assert (disk.read(OTHER), mode_of(disk / OTHER)) == (CONTENT, target)
 
 
-def access_list(**users: int) -> bytes:
-    """A list as the kernel keeps it: rights of the owner, group, mask, others and one user."""
-    entries = {0x01: 6, 0x02: users["user"], 0x04: 0, 0x10: 7, 0x20: 0}
+def access_list(user):
+    """A list as the kernel stores it: rights of owner, one user, group, mask and others."""
+    entries = {0x01: 6, 0x02: user, 0x04: 0, 0x10: 7, 0x20: 0}
     named = {0x02: 12345}
     packed = [struct.pack("<HHI", t, p, named.get(t, 0xFFFFFFFF)) for t, p in entries.items()]
     return struct.pack("<I", 2) + b"".join(packed)
 
 
-def lists_of(disk: World, name: str) -> list[str]:
-    return [key for key in os.listxattr(disk.uri(name)) if key == ACCESS_LIST]
-
-
-def test_replaced_file_keeps_its_access_list(disk: World) -> None:
-    os.setxattr(disk.uri(OTHER), ACCESS_LIST, access_list(user=4))
-    before = os.getxattr(disk.uri(OTHER), ACCESS_LIST)
-    assert disk.call("copy_file", FILE, OTHER).code == OK
+def test_a_replaced_file_keeps_its_access_list(disk):
+    os.setxattr(disk / OTHER, ACCESS_LIST, access_list(user=4))
+    before = os.getxattr(disk / OTHER, ACCESS_LIST)
+    disk.call("copy_file", FILE, OTHER)
     assert disk.read(OTHER) == CONTENT
-    assert os.getxattr(disk.uri(OTHER), ACCESS_LIST) == before
+    assert os.getxattr(disk / OTHER, ACCESS_LIST) == before
 
 
-def test_replaced_file_gets_no_access_list_of_its_folder(disk: World) -> None:
-    path_of(disk, OTHER).chmod(0o660)
-    os.setxattr(disk.uri(""), DEFAULT_LIST, access_list(user=7))
-    assert disk.call("copy_file", FILE, OTHER).code == OK
+def test_the_access_list_of_a_folder_widens_no_copy(disk):
+    os.setxattr(disk.root, DEFAULT_LIST, access_list(user=7))
+    (disk / OTHER).chmod(0o660)
+    (disk / FILE).chmod(0o600)
+    disk.call("copy_file", FILE, OTHER)
+    disk.call("copy_file", FILE, "new")
     assert disk.read(OTHER) == CONTENT
-    assert lists_of(disk, OTHER) == []
-    assert mode_of(disk, OTHER) == 0o660
-
-
-def test_new_copy_gets_no_more_than_its_source_by_the_list_of_its_folder(disk: World) -> None:
-    os.setxattr(disk.uri(""), DEFAULT_LIST, access_list(user=7))
-    path_of(disk, FILE).chmod(0o600)
-    assert disk.call("copy_file", FILE, "new").code == OK
-    assert mode_of(disk, "new") & 0o177 == 0, "the mask shuts out the user of the list"
+    assert ACCESS_LIST not in os.listxattr(disk / OTHER)
+    assert mode_of(disk / OTHER) == 0o660
+    assert mode_of(disk / "new") & 0o177 == 0, "the mask shuts out the user of the list"
 
 
 # ---- names ----
 
 
-def test_copy_keeps_the_link_to_the_target(disk: World) -> None:
-    link = path_of(disk, "link")
-    link.symlink_to(OTHER)
-    assert disk.call("copy_file", FILE, "link").code == OK
-    assert link.is_symlink()
-    assert disk.read(OTHER) == CONTENT
-
-
 @pytest.mark.parametrize("absolute", [False, True])
-@pytest.mark.parametrize("behind", ["missing", f"{DIRECTORY}/missing", f"../root/{DIRECTORY}/../m"])
-def test_copy_to_a_link_to_nothing_makes_what_it_leads_to(
-    disk: World, behind: str, absolute: bool
-) -> None:
+@pytest.mark.parametrize(
+    "behind", [OTHER, "missing", f"{DIRECTORY}/missing", f"../root/{DIRECTORY}/../m"]
+)
+def test_a_copy_to_a_link_goes_where_it_leads(disk, behind, absolute):
     """As opening it for writing does."""
-    path_of(disk, "second").symlink_to(disk.uri(behind) if absolute else behind)
-    path_of(disk, "first").symlink_to("second")
-    assert disk.call("copy_file", FILE, "first").code == OK
-    assert path_of(disk, "first").is_symlink()
-    assert path_of(disk, "second").is_symlink()
-    assert path_of(disk, behind).read_bytes() == CONTENT
-    assert not path_of(disk, behind).is_symlink()
+    (disk / "second").symlink_to(disk.uri(behind) if absolute else behind)
+    (disk / "first").symlink_to("second")
+    disk.call("copy_file", FILE, "first")
+    assert (disk / "first").is_symlink()
+    assert (disk / "second").is_symlink()
+    assert disk.read(behind) == CONTENT
+    assert not (disk / behind).is_symlink()
 
 
-def test_copy_to_a_link_that_leads_nowhere_changes_nothing(disk: World) -> None:
-    path_of(disk, "loop").symlink_to("loop")
-    path_of(disk, "astray").symlink_to("no/folder/file")
-    path_of(disk, "to-a-folder").symlink_to("missing/")
-    before = disk.children()
-    outcomes = [disk.call("copy_file", FILE, name) for name in ("loop", "astray", "to-a-folder")]
-    assert OK not in {outcome.code for outcome in outcomes}
-    assert [outcome.code for outcome in outcomes[1:]] == [NOT_FOUND, FAILED_PRECONDITION]
-    assert disk.children() == before
+@pytest.mark.parametrize(
+    ("target", "error"),
+    [
+        ("itself", ModularTFError),
+        ("no/folder/file", NotFoundError),
+        ("missing/", FailedPreconditionError),
+    ],
+)
+def test_a_copy_to_a_link_that_leads_nowhere_changes_nothing(disk, target, error):
+    (disk / "itself").symlink_to(target)
+    before = disk.names()
+    with pytest.raises(error):
+        disk.call("copy_file", FILE, "itself")
+    assert disk.names() == before
 
 
-def test_copy_through_another_name_of_the_file(disk: World) -> None:
-    """Row 152."""
-    path_of(disk, "link").symlink_to(FILE)
-    path_of(disk, "hard").hardlink_to(disk.uri(FILE))
+def test_a_copy_through_another_name_of_the_file_does_nothing(disk):
+    (disk / "link").symlink_to(FILE)
+    (disk / "hard").hardlink_to(disk / FILE)
     for name in ("link", "hard"):
-        assert disk.call("copy_file", FILE, name).code == OK
-        assert disk.call("copy_file", name, FILE).code == OK
+        disk.call("copy_file", FILE, name)
+        disk.call("copy_file", name, FILE)
     assert disk.read(FILE) == CONTENT
-    assert path_of(disk, "link").is_symlink()
-    assert path_of(disk, "hard").samefile(disk.uri(FILE)), "nothing was to be done"
+    assert (disk / "link").is_symlink()
+    assert (disk / "hard").samefile(disk / FILE)
 
 
-def test_copy_to_the_longest_name(disk: World) -> None:
-    for target, code in (("n" * 255, OK), ("n" * 256, INVALID_ARGUMENT)):
-        assert disk.call("copy_file", FILE, target).code == code
+def test_a_copy_takes_the_longest_name(disk):
+    disk.call("copy_file", FILE, "n" * 255)
     assert disk.read("n" * 255) == CONTENT
+    with pytest.raises(InvalidArgumentError):
+        disk.call("copy_file", FILE, "n" * 256)
 
 
 @pytest.mark.parametrize("spare", [0, 5, 20])
-def test_copy_to_the_longest_path(disk: World, spare: int) -> None:
+def test_a_copy_takes_the_longest_path(disk, spare):
     """Where the names of unfinished copies have no room behind the path of the folder."""
     room = os.pathconf("/", "PC_PATH_MAX") - 1 - len(os.fsencode(disk.root)) - len("/t") - spare
     folders = ["d" * 199] * (room // 200)
     folders.append("e" * (room - 200 * len(folders) - 1))
     name = "/".join(filter(None, folders))
-    assert disk.call("recursively_create_dir", name).code == OK
+    (disk / name).mkdir(parents=True)
     for _ in range(2):
-        assert disk.call("copy_file", FILE, f"{name}/t").code == OK
-    assert disk.children(name) == ["t"]
+        disk.call("copy_file", FILE, f"{name}/t")
+    assert [path.name for path in (disk / name).iterdir()] == ["t"]
     assert disk.read(f"{name}/t") == CONTENT

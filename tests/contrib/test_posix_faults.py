@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 import signal
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.contrib.outcome import (
-    ABORTED,
-    ALREADY_EXISTS,
-    NOT_FOUND,
-    OK,
-    PERMISSION_DENIED,
-    RESOURCE_EXHAUSTED,
-    Outcome,
+from modular_tf import PluginService
+from modular_tf.errors import (
+    AbortedError,
+    AlreadyExistsError,
+    ModularTFError,
+    NotFoundError,
+    PermissionDeniedError,
+    ResourceExhaustedError,
 )
-from tests.contrib.plugin_process import PluginProcess, installed_plugin
-from tests.contrib.world import CONTENT, FILE, OTHER, World
+from tests.contrib.disk import CONTENT, FILE, OTHER, OTHER_CONTENT, Disk
 from tests.fixtures.compiler import compile_object, link_library
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
+SOURCES = Path(__file__).parents[2] / "contrib" / "posix_filesystem" / "src"
+MACROS = ("_GNU_SOURCE", "_FILE_OFFSET_BITS=64", 'MTF_POSIX_SCHEMES="faulty"')
 LONG = bytes(range(256)) * 400
 NO_UNNAMED = f"openat_tmpfile fail {errno.EOPNOTSUPP} 1 0"
 NO_KERNEL_COPY = f"copy_file_range fail {errno.ENOSYS} 1 0"
@@ -34,59 +33,64 @@ DRAFTS = pytest.mark.parametrize("drafts", [[], [NO_UNNAMED]], ids=["unnamed", "
 TARGETS = pytest.mark.parametrize("target", ["new", OTHER])
 
 
-def start() -> PluginProcess:
-    """Start the plugin with kernel_faults.c before the C library."""
-    made = compile_object(Path(__file__).with_name("kernel_faults.c"))
-    library = link_library("libkernel_faults.so", [made], ["-ldl"])
-    preload = " ".join(filter(None, (os.environ.get("LD_PRELOAD"), str(library))))
-    plugin = installed_plugin("posix_filesystem")
-    return PluginProcess("filesystem", plugin, "file", env={"LD_PRELOAD": preload})
+class FaultyDisk(Disk):
+    """A folder that a plugin changes whose calls of the system fail as kernel_faults.c states."""
 
+    def __init__(self, fs, root, library):
+        super().__init__(fs, root, "faulty://")
+        (self / "long").write_bytes(LONG)
+        self._begin, self._end = (
+            ctypes.CFUNCTYPE(None, ctypes.c_char_p)(library.symbol(f"kernel_faults_{name}"))
+            for name in ("begin", "end")
+        )
 
-def populated(process: PluginProcess, folder: Path) -> World:
-    """Return a folder of a process, with a file that is longer than the others."""
-    disk = World(process, str(folder / "root"))
-    disk.populate()
-    Path(disk.uri("long")).write_bytes(LONG)
-    return disk
+    @contextmanager
+    def faults(self, *lines):
+        self._begin("\n".join(lines).encode())
+        try:
+            yield
+        finally:
+            self._end(None)
+
+    def copy(self, faults, source, target):
+        with self.faults(*faults):
+            self.call("copy_file", source, target)
+
+    def dies_of(self, faults, source, target):
+        """Return the names that a process leaves which is killed while it copies."""
+        before = self.names()
+        child = os.fork()
+        if child == 0:
+            try:
+                self.copy(faults, source, target)
+            finally:
+                os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+        return self.names() - before
 
 
 @pytest.fixture(scope="module")
-def process() -> Iterator[PluginProcess]:
-    """One process for all tests that leave it alive."""
-    process = start()
-    yield process
-    assert process.close() == 0
+def faulty_service():
+    """A service with the plugin, which calls the functions of kernel_faults.c as the system's."""
+    objects = [compile_object(source, MACROS) for source in sorted(SOURCES.glob("*.c"))]
+    objects.append(compile_object(Path(__file__).with_name("kernel_faults.c")))
+    library = link_library("libfaulty_filesystem.so", objects, ["-Wl,-Bsymbolic", "-ldl"])
+    with PluginService() as service:
+        service.load(str(library))
+        yield service, service.entry(str(library)).library
 
 
 @pytest.fixture
-def disk(process: PluginProcess, tmp_path: Path) -> World:
-    """A folder of that process."""
-    return populated(process, tmp_path)
+def disk(faulty_service, tmp_path):
+    service, library = faulty_service
+    (tmp_path / "root").mkdir()
+    return FaultyDisk(service.filesystem("faulty"), tmp_path / "root", library)
 
 
-@pytest.fixture
-def mortal_disk(tmp_path: Path) -> Iterator[World]:
-    """A folder of a process that the test kills."""
-    process = start()
-    yield populated(process, tmp_path)
-    assert process.close() == -signal.SIGKILL
-
-
-def faulty(disk: World, faults: list[str], slot: str, *names: str) -> Outcome:
-    outcome: Outcome = disk.plugin.faulty(faults, "call", slot, *map(disk.uri, names))
-    return outcome
-
-
-def names_in(disk: World) -> set[str]:
-    """The names in the folder, also of a process that is gone."""
-    return {path.name for path in Path(disk.root).iterdir()}
-
-
-def make_sparse(disk: World, name: str) -> bytes:
+def make_sparse(disk, name):
     """64 KiB of data, a hole of the same length, and data again."""
     piece = b"data" * (1 << 14)
-    with Path(disk.uri(name)).open("wb") as file:
+    with (disk / name).open("wb") as file:
         file.write(piece)
         file.seek(2 * len(piece))
         file.write(piece)
@@ -96,75 +100,70 @@ def make_sparse(disk: World, name: str) -> bytes:
 # ---- bytes ----
 
 
-@pytest.mark.parametrize("first", [1, 3], ids=["at-once", "later"])
+@pytest.mark.parametrize("first", [1, 3], ids=["at once", "later"])
 @pytest.mark.parametrize(
     "error", [errno.ENOSYS, errno.EINVAL, errno.EXDEV, errno.EOPNOTSUPP, errno.EPERM]
 )
-def test_what_the_kernel_does_not_offer_is_done_otherwise(
-    disk: World, error: int, first: int
-) -> None:
+def test_what_the_kernel_does_not_offer_is_done_otherwise(disk, error, first):
     short = "copy_file_range short 1000"
     refused = [short, f"copy_file_range fail {error} {first} 0"]
     for faults in (refused, [*refused, NO_SENDFILE], [*refused, "sendfile short 777"]):
-        assert faulty(disk, faults, "copy_file", "long", "new").code == OK
+        disk.copy(faults, "long", "new")
         assert disk.read("new") == LONG
 
 
-def test_short_and_interrupted_reads_and_writes_are_no_end(disk: World) -> None:
+def test_short_and_interrupted_reads_and_writes_are_no_end(disk):
     slow = [NO_KERNEL_COPY, NO_SENDFILE, "read short 1000", "write short 77"]
     interrupted = [f"{call} fail {errno.EINTR} 2 3" for call in ("read", "write")]
-    assert faulty(disk, [*slow, *interrupted], "copy_file", "long", "new").code == OK
+    disk.copy([*slow, *interrupted], "long", "new")
     assert disk.read("new") == LONG
 
 
-def test_a_device_that_takes_no_byte_ends_the_copy(disk: World) -> None:
-    slow = [NO_KERNEL_COPY, NO_SENDFILE, "write short 0"]
-    assert faulty(disk, slow, "copy_file", "long", "new").code != OK
-    assert not disk.exists("new")
+def test_a_device_that_takes_no_byte_ends_the_copy(disk):
+    with pytest.raises(ModularTFError):
+        disk.copy([NO_KERNEL_COPY, NO_SENDFILE, "write short 0"], "long", "new")
+    assert not (disk / "new").exists()
 
 
-@pytest.mark.parametrize("way", [[], [NO_KERNEL_COPY], [NO_KERNEL_COPY, NO_SENDFILE]])
+@pytest.mark.parametrize(
+    ("call", "way"),
+    [
+        ("copy_file_range", []),
+        ("sendfile", [NO_KERNEL_COPY]),
+        ("read", [NO_KERNEL_COPY, NO_SENDFILE]),
+    ],
+)
 @pytest.mark.parametrize("size", [0, 100, 70_000])
-def test_a_source_that_shrinks_gives_what_is_left(disk: World, size: int, way: list[str]) -> None:
-    first = {0: "copy_file_range", 1: "sendfile", 2: "read"}[len(way)]
-    for make in (lambda: make_sparse(disk, "source"), lambda: _make_long(disk, "source")):
-        content = make()
-        cut = f"{first} cut {size} {disk.uri('source')}"
-        assert faulty(disk, [*way, cut], "copy_file", "source", "new").code == OK
+def test_a_source_that_shrinks_gives_what_is_left(disk, size, call, way):
+    contents = {"sparse": make_sparse(disk, "sparse"), "long": LONG}
+    for source, content in contents.items():
+        disk.copy([*way, f"{call} cut {size} {disk / source}"], source, "new")
         copied = disk.read("new")
         assert copied == content[: len(copied)]
         assert len(copied) <= size
 
 
-def _make_long(disk: World, name: str) -> bytes:
-    Path(disk.uri(name)).write_bytes(LONG)
-    return LONG
-
-
 @pytest.mark.parametrize("call", ["lseek_data", "lseek_hole", "copy_file_range"])
-def test_a_source_that_grows_gives_no_byte_that_it_never_had(disk: World, call: str) -> None:
+def test_a_source_that_grows_gives_no_byte_that_it_never_had(disk, call):
     content = make_sparse(disk, "source")
-    append = f"{call} append {disk.uri('source')}"
-    assert faulty(disk, [append], "copy_file", "source", "new").code == OK
+    disk.copy([f"{call} append {disk / 'source'}"], "source", "new")
     copied = disk.read("new")
     assert len(copied) >= len(content)
     assert (content + b"more").startswith(copied)
 
 
-def test_data_that_is_appended_after_the_last_hole_is_no_hole(disk: World) -> None:
+def test_data_that_is_appended_after_the_last_hole_is_no_hole(disk):
     """What is appended between the last look for data and the end of the copy may be missing."""
-    Path(disk.uri("source")).touch()
-    os.truncate(disk.uri("source"), 1 << 20)
-    append = f"lseek_data append {disk.uri('source')}"
-    assert faulty(disk, [append], "copy_file", "source", "new").code == OK
+    (disk / "source").touch()
+    os.truncate(disk / "source", 1 << 20)
+    disk.copy([f"lseek_data append {disk / 'source'}"], "source", "new")
     assert (bytes(1 << 20) + b"more").startswith(disk.read("new"))
 
 
 @pytest.mark.parametrize("call", ["lseek_data", "lseek_hole"])
-def test_a_disk_that_does_not_know_its_holes(disk: World, call: str) -> None:
+def test_a_disk_that_does_not_know_its_holes_is_read_whole(disk, call):
     content = make_sparse(disk, "source")
-    refused = f"{call} fail {errno.EINVAL} 1 0"
-    assert faulty(disk, [refused], "copy_file", "source", "new").code == OK
+    disk.copy([f"{call} fail {errno.EINVAL} 1 0"], "source", "new")
     assert disk.read("new") == content
 
 
@@ -172,86 +171,83 @@ def test_a_disk_that_does_not_know_its_holes(disk: World, call: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "fault",
+    "faults",
     [
-        f"copy_file_range fail {errno.ENOSPC} 1 0",
-        f"copy_file_range fail {errno.EDQUOT} 2 0\ncopy_file_range short 1000",
-        f"{NO_KERNEL_COPY}\n{NO_SENDFILE}\nwrite fail {errno.ENOSPC} 1 0",
-        f"{NO_KERNEL_COPY}\n{NO_SENDFILE}\nread fail {errno.EIO} 1 0",
-        f"close fail {errno.EIO} 1 1",
-        f"dup fail {errno.EMFILE} 1 0",
+        [f"copy_file_range fail {errno.ENOSPC} 1 0"],
+        [f"copy_file_range fail {errno.EDQUOT} 2 0", "copy_file_range short 1000"],
+        [NO_KERNEL_COPY, NO_SENDFILE, f"write fail {errno.ENOSPC} 1 0"],
+        [NO_KERNEL_COPY, NO_SENDFILE, f"read fail {errno.EIO} 1 0"],
+        [f"close fail {errno.EIO} 1 1"],
+        [f"dup fail {errno.EMFILE} 1 0"],
     ],
+    ids=lambda faults: faults[-1],
 )
 @DRAFTS
 @TARGETS
-def test_a_copy_that_fails_leaves_nothing(
-    disk: World, fault: str, drafts: list[str], target: str
-) -> None:
+def test_a_copy_that_fails_leaves_nothing(disk, faults, drafts, target):
     before = disk.tree()
-    outcome = faulty(disk, [*drafts, fault], "copy_file", "long", target)
-    assert outcome.code != OK
+    with pytest.raises(ModularTFError):
+        disk.copy([*drafts, *faults], "long", target)
     assert disk.tree() == before
 
 
-@pytest.mark.parametrize("call", ["linkat", "renameat"])
-@DRAFTS
 @TARGETS
-def test_a_copy_that_cannot_take_its_name_leaves_nothing(
-    disk: World, call: str, drafts: list[str], target: str
-) -> None:
+@pytest.mark.parametrize(
+    ("call", "drafts"), [("linkat", []), ("renameat", []), ("renameat", [NO_UNNAMED])]
+)
+def test_a_copy_that_cannot_take_its_name_leaves_nothing(disk, call, drafts, target):
     before = disk.tree()
-    outcome = faulty(
-        disk, [*drafts, f"{call} fail {errno.ENOSPC} 1 0"], "copy_file", "long", target
-    )
-    if drafts and call == "linkat":  # which is for files without a name
-        assert disk.read(target) == LONG
-    else:
-        assert outcome.code == RESOURCE_EXHAUSTED
-        assert disk.tree() == before
+    with pytest.raises(ResourceExhaustedError):
+        disk.copy([*drafts, f"{call} fail {errno.ENOSPC} 1 0"], "long", target)
+    assert disk.tree() == before
 
 
 @TARGETS
 @pytest.mark.parametrize("missing", [NO_UNNAMED, f"faccessat fail {errno.ENOENT} 1 0"])
-def test_a_disk_without_files_that_have_no_name(disk: World, missing: str, target: str) -> None:
+def test_a_disk_without_files_that_have_no_name_gets_copies(disk, missing, target):
     """Or a system without /proc, by which they get one."""
-    names = {*disk.children(), target}
-    assert faulty(disk, [missing], "copy_file", "long", target).code == OK
+    names = {*disk.names(), target}
+    disk.copy([missing], "long", target)
     assert disk.read(target) == LONG
-    assert set(disk.children()) == names
+    assert disk.names() == names
 
 
-def test_names_that_are_all_taken_end_the_copy(disk: World) -> None:
+@pytest.mark.parametrize(
+    ("faults", "target"),
+    [
+        ([NO_UNNAMED, f"openat_exclusive fail {errno.EEXIST} 1 0"], OTHER),
+        ([f"linkat fail {errno.EEXIST} 1 0"], "new"),
+    ],
+)
+def test_names_that_are_all_taken_end_the_copy(disk, faults, target):
     before = disk.tree()
-    taken = f"openat_exclusive fail {errno.EEXIST} 1 0"
-    outcome = faulty(disk, [NO_UNNAMED, taken], "copy_file", "long", OTHER)
-    assert outcome.code == ALREADY_EXISTS
-    taken = f"linkat fail {errno.EEXIST} 1 0"
-    assert faulty(disk, [taken], "copy_file", "long", "new").code == ALREADY_EXISTS
+    with pytest.raises(AlreadyExistsError):
+        disk.copy(faults, "long", target)
     assert disk.tree() == before
 
 
-def test_a_file_that_appears_meanwhile_is_replaced(disk: World) -> None:
-    appears = f"linkat replace {disk.uri('new')} {disk.uri(FILE)}"
-    assert faulty(disk, [appears], "copy_file", "long", "new").code == OK
+def test_a_file_that_appears_meanwhile_is_replaced(disk):
+    disk.copy([f"linkat replace {disk / 'new'} {disk / FILE}"], "long", "new")
     assert disk.read("new") == LONG
 
 
 @pytest.mark.parametrize("error", [errno.EACCES, errno.EPERM, errno.ENOENT])
-def test_a_folder_that_takes_no_file_has_the_target_overwritten(disk: World, error: int) -> None:
-    inode = Path(disk.uri(OTHER)).stat().st_ino
+def test_a_folder_that_takes_no_file_has_the_target_overwritten(disk, error):
+    inode = (disk / OTHER).stat().st_ino
     locked = [f"openat_{kind} fail {error} 1 0" for kind in ("tmpfile", "exclusive")]
-    assert faulty(disk, locked, "copy_file", "long", OTHER).code == OK
-    assert faulty(disk, locked, "copy_file", "long", "new").code in {PERMISSION_DENIED, NOT_FOUND}
+    disk.copy(locked, "long", OTHER)
+    with pytest.raises((PermissionDeniedError, NotFoundError)):
+        disk.copy(locked, "long", "new")
     assert disk.read(OTHER) == LONG
-    assert Path(disk.uri(OTHER)).stat().st_ino == inode
-    assert not disk.exists("new")
+    assert (disk / OTHER).stat().st_ino == inode
+    assert not (disk / "new").exists()
 
 
-def test_a_file_that_may_not_be_written_is_not_replaced(disk: World) -> None:
+def test_a_file_that_may_not_be_written_is_not_replaced(disk):
     """Its folder would allow that, and cp and TensorFlow do not do it either."""
     before = disk.tree()
-    protected = f"faccessat fail {errno.EACCES} 1 0"
-    assert faulty(disk, [protected], "copy_file", "long", OTHER).code == PERMISSION_DENIED
+    with pytest.raises(PermissionDeniedError):
+        disk.copy([f"faccessat fail {errno.EACCES} 1 0"], "long", OTHER)
     assert disk.tree() == before
 
 
@@ -260,86 +256,72 @@ def test_a_file_that_may_not_be_written_is_not_replaced(disk: World) -> None:
 
 @TARGETS
 @pytest.mark.parametrize(("source", "narrow"), [(0o644, 0o600), (0o400, 0o400), (0o640, 0o600)])
-def test_an_unfinished_copy_is_no_wider_than_the_file_that_it_will_be(
-    mortal_disk: World, source: int, narrow: int, target: str
-) -> None:
-    """A process that is killed while it copies shows what others may see meanwhile."""
-    disk, listed = mortal_disk, names_in(mortal_disk)
-    Path(disk.uri("long")).chmod(source)
-    with pytest.raises(AssertionError, match="ended its process with -9"):
-        faulty(disk, [NO_UNNAMED, "copy_file_range kill"], "copy_file", "long", target)
-    (unfinished,) = names_in(disk) - listed
-    mode = Path(disk.uri(unfinished)).stat().st_mode & 0o777
+def test_an_unfinished_copy_is_no_wider_than_the_file_that_it_will_be(disk, source, narrow, target):
+    (disk / "long").chmod(source)
+    (unfinished,) = disk.dies_of([NO_UNNAMED, "copy_file_range kill"], "long", target)
+    mode = (disk / unfinished).stat().st_mode & 0o777
     assert mode & ~(source if target == "new" else narrow) == 0
 
 
 @TARGETS
-def test_nothing_is_left_by_a_copy_that_is_killed(mortal_disk: World, target: str) -> None:
-    disk, listed = mortal_disk, names_in(mortal_disk)
-    with pytest.raises(AssertionError, match="ended its process with -9"):
-        faulty(disk, ["dup kill"], "copy_file", "long", target)
-    assert names_in(disk) == listed
-    assert Path(disk.uri(OTHER)).read_bytes() == b"0123456789"
+def test_nothing_is_left_by_a_copy_that_is_killed(disk, target):
+    assert disk.dies_of(["dup kill"], "long", target) == set()
+    assert disk.read(OTHER) == OTHER_CONTENT
 
 
 @pytest.mark.parametrize(("mode", "narrow"), [(0o664, 0o644), (0o640, 0o600), (0o606, 0o600)])
 @DRAFTS
-def test_a_group_that_cannot_be_kept_is_shut_out(
-    disk: World, mode: int, narrow: int, drafts: list[str]
-) -> None:
+def test_a_group_that_cannot_be_kept_is_shut_out(disk, mode, narrow, drafts):
     """Only the superuser can give the file a group that its folder's files do not have."""
-    target = Path(disk.uri(OTHER))
+    target = disk / OTHER
     is_root = os.geteuid() == 0
     if is_root:
         os.chown(target, -1, 12345)
     target.chmod(mode)
-    refused = f"fchown fail {errno.EPERM} 1 0"
-    assert faulty(disk, [*drafts, refused], "copy_file", "long", OTHER).code == OK
+    disk.copy([*drafts, f"fchown fail {errno.EPERM} 1 0"], "long", OTHER)
     assert target.stat().st_mode & 0o777 == (narrow if is_root else mode)
 
 
 # ---- renames ----
 
 
-def test_a_file_that_replaces_the_source_of_a_rename_is_renamed(disk: World) -> None:
+def test_a_file_that_replaces_the_source_of_a_rename_is_renamed(disk):
     """Two links of one file: the second is to go, and nothing that came in its place meanwhile."""
-    Path(disk.uri("link")).hardlink_to(disk.uri(FILE))
-    replaced = f"renameat replace {disk.uri('link')} {disk.uri('long')}"
-    assert faulty(disk, [replaced], "rename_file", "link", FILE).code == OK
+    (disk / "link").hardlink_to(disk / FILE)
+    with disk.faults(f"renameat replace {disk / 'link'} {disk / 'long'}"):
+        disk.call("rename_file", "link", FILE)
     assert disk.read(FILE) == LONG
-    assert not disk.exists("link")
+    assert not (disk / "link").exists()
 
 
-def test_a_rename_of_a_link_that_fails_puts_it_back(disk: World) -> None:
-    Path(disk.uri("link")).hardlink_to(disk.uri(FILE))
+def test_a_rename_of_a_link_that_fails_puts_it_back(disk):
+    (disk / "link").hardlink_to(disk / FILE)
     before = disk.tree()
-    refused = f"renameat fail {errno.EACCES} 2 1"
-    assert faulty(disk, [refused], "rename_file", "link", FILE).code == PERMISSION_DENIED
+    with disk.faults(f"renameat fail {errno.EACCES} 2 1"), pytest.raises(PermissionDeniedError):
+        disk.call("rename_file", "link", FILE)
     assert disk.tree() == before
-    assert Path(disk.uri("link")).samefile(disk.uri(FILE))
+    assert (disk / "link").samefile(disk / FILE)
 
 
-# ---- deletions ----
+# ---- deletions and writes ----
 
 
-def test_a_deletion_does_not_leave_by_a_directory_that_was_moved(disk: World) -> None:
+def test_a_deletion_does_not_leave_by_a_directory_that_was_moved(disk):
     """On its way back it would come out where the directory is now."""
-    deep = "tree/" + "/".join("d" * 40)
-    assert disk.call("recursively_create_dir", deep).code == OK
-    middle = disk.uri("tree/" + "/".join("d" * 30))
-    moved = f"openat_parent replace {disk.uri('full/moved')} {middle}"
-    outcome = disk.plugin.faulty([moved], "delete_recursively", disk.uri("tree"))
-    assert outcome.code == ABORTED
-    assert outcome.value[0] == 0
-    assert outcome.value[1] > 0
+    (disk / "tree" / "/".join("d" * 40)).mkdir(parents=True)
+    middle = disk / "tree" / "/".join("d" * 30)
+    moved = f"openat_parent replace {disk / 'full/moved'} {middle}"
+    with disk.faults(moved), pytest.raises(AbortedError) as raised:
+        disk.call("delete_recursively", "tree")
+    assert raised.value.undeleted[0] == 0
+    assert raised.value.undeleted[1] > 0
     assert disk.read("full/inner") == b"inside"
-    assert disk.children("full/moved") == []
+    assert list((disk / "full/moved").iterdir()) == []
 
 
-def test_an_interrupted_sync_is_done_again(disk: World) -> None:
-    file = disk.open("new_writable_file", "new")
-    disk.plugin.append(file, CONTENT)
-    interrupted = f"fsync fail {errno.EINTR} 1 2"
-    assert disk.plugin.faulty([interrupted], "writer", "sync", file).code == OK
-    assert disk.plugin.writer("close", file).code == OK
-    disk.plugin.cleanup("writer", file)
+def test_an_interrupted_sync_is_done_again(disk):
+    with disk.call("new_writable_file", "new") as file:
+        file.append(CONTENT)
+        with disk.faults(f"fsync fail {errno.EINTR} 1 2"):
+            file.sync()
+    assert disk.read("new") == CONTENT

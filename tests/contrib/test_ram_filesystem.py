@@ -1,25 +1,42 @@
-"""What only the memory has: its paths, its instances, and many threads at once."""
+"""What only the memory has: its paths, its instances, and many threads at once.
+
+What every filesystem has to do is the conformance kit's to try (tests/check).
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 
-from tests.contrib.outcome import FAILED_PRECONDITION, NOT_FOUND, OK, UNTOUCHED
-from tests.contrib.plugin_process import PluginProcess, installed_plugin
-from tests.contrib.world import CONTENT, DIRECTORY, FILE, MISSING, UNDER_FILE, World
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from modular_tf import PluginService
+from modular_tf.errors import (
+    AlreadyExistsError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+)
+from tests.contrib.disk import CONTENT
 
 
 @pytest.fixture
-def memory() -> Iterator[World]:
-    """A filesystem of its own, which is empty."""
-    plugin = PluginProcess("filesystem", installed_plugin("ram_filesystem"), "ram")
-    yield World(plugin, "ram://")
-    assert plugin.close() == 0
+def ram(service):
+    return service.filesystem("ram")
+
+
+@pytest.fixture
+def root(ram):
+    """A directory of its own."""
+    made = f"ram://{uuid.uuid4().hex}"
+    ram.create_dir(made)
+    return made
+
+
+def write(fs, uri, data, slot="new_writable_file"):
+    with getattr(fs, slot)(uri) as file:
+        file.append(data)
 
 
 @pytest.mark.parametrize(
@@ -41,128 +58,114 @@ def memory() -> Iterator[World]:
         ("ram://" + "n" * 4096, "/" + "n" * 4096),
     ],
 )
-def test_translate(ram: World, uri: str, path: str) -> None:
-    """Rows 39 to 48."""
-    assert ram.plugin.translate(uri) == path
-    assert ram.plugin.translate(path) == path
+def test_a_uri_is_a_path_whose_first_name_may_stand_for_a_host(ram, uri, path):
+    assert ram.translate_name(uri) == path
+    assert ram.translate_name(path) == path
 
 
-def test_host_place_is_a_name(ram: World) -> None:
-    assert ram.plugin.call("create_dir", f"{ram.root}/x").code == OK
-    assert ram.plugin.call("path_exists", ram.root.replace("ram://", "ram:///") + "/x").code == OK
+def test_the_root_stays(ram, root):
+    for operation in (ram.delete_file, ram.delete_dir, ram.delete_recursively):
+        with pytest.raises(FailedPreconditionError):
+            operation("ram://")
+    assert ram.is_directory(root)
 
 
-def test_root_stays(ram: World) -> None:
-    before = ram.children()
-    for slot in ("delete_file", "delete_dir"):
-        assert ram.plugin.call(slot, "ram://").code == FAILED_PRECONDITION
-    outcome = ram.plugin.delete_recursively("ram://")
-    assert (outcome.code, outcome.value) == (FAILED_PRECONDITION, (0, 1))
-    assert ram.children() == before
+def test_what_is_open_outlives_its_file_and_a_new_one_of_the_name(ram, root):
+    uri = f"{root}/file"
+    for replace in (lambda: write(ram, uri, b"replaced"), lambda: ram.delete_file(uri)):
+        write(ram, uri, CONTENT)
+        with (
+            ram.new_random_access_file(uri) as reader,
+            ram.new_read_only_memory_region_from_file(uri) as region,
+        ):
+            replace()
+            assert reader.read(0, 4) == CONTENT
+            assert bytes(region.view()) == CONTENT
 
 
-def test_recursive_creation_is_all_or_none(ram: World) -> None:
-    """Row 118: `..` is resolved before anything is made."""
-    assert ram.call("recursively_create_dir", "a/b/../c").code == OK
-    assert ram.tree() == {"a": None, "a/c": None}
-
-
-@pytest.mark.parametrize(
-    ("row", "names", "codes"),
-    [
-        (160, [FILE, DIRECTORY], [OK, OK]),
-        (161, [DIRECTORY, FILE, UNDER_FILE, MISSING], [OK, OK, FAILED_PRECONDITION, NOT_FOUND]),
-        (163, [], []),
-        (165, [FILE] * 1000, [OK] * 1000),
-    ],
-)
-def test_paths_exist(ram: World, row: int, names: list[str], codes: list[int]) -> None:
-    """Rows 160 to 165."""
-    ram.populate()
-    uris = [ram.uri(name) for name in names]
-    every = not any(codes)
-    assert ram.plugin.paths_exist(uris, ask_each=True) == (every, codes), row
-    assert ram.plugin.paths_exist(uris, ask_each=False) == (every, []), row
-    assert [ram.call("path_exists", name).code for name in names] == codes
-
-
-def test_growth_changes_no_bytes(memory: World) -> None:
+def test_growth_changes_no_bytes(ram, root):
     pieces = [bytes([number]) * (number * 37) for number in range(1, 60)]
     for piece in pieces:
-        memory.write("new", piece, "new_appendable_file")
-    assert memory.read("new") == b"".join(pieces)
+        write(ram, f"{root}/new", piece, "new_appendable_file")
+    assert ram.read_file(f"{root}/new") == b"".join(pieces)
 
 
-def test_end_frees_everything(memory: World) -> None:
-    memory.write(FILE, CONTENT)
-    memory.plugin.end()
-    assert memory.children() == []
+def test_the_end_of_the_filesystem_frees_everything():
+    for _ in range(2):
+        with PluginService() as service:
+            service.load("ram_filesystem")
+            ram = service.filesystem("ram")
+            assert ram.get_children("ram://") == []
+            write(ram, "ram://file", CONTENT)
 
 
-def test_open_file_outlives_its_filesystem(memory: World) -> None:
-    """Hosts close files first, but a late one must not fall over."""
-    memory.write(FILE, CONTENT)
-    reader = memory.open("new_random_access_file", FILE)
-    memory.plugin.end()
-    assert memory.plugin.read(reader, 0, 4).value == (4, CONTENT)
-    memory.plugin.cleanup("reader", reader)
+def test_a_tree_may_be_too_deep_for_a_stack(ram, root):
+    ram.recursively_create_dir(root + "/d" * 200_000)
+    ram.delete_recursively(f"{root}/d")
+    assert ram.get_children(root) == []
 
 
-def test_tree_too_deep_for_a_stack(memory: World) -> None:
-    depth = 200_000
-    assert memory.call("recursively_create_dir", "deep" + "/d" * depth).code == OK
-    assert memory.plugin.delete_recursively("ram://deep").code == OK
-    assert memory.children() == []
+def at_once(*jobs):
+    """Run each job in a thread of its own, and return what they return."""
+    with ThreadPoolExecutor(len(jobs)) as threads:
+        return [each.result() for each in [threads.submit(job) for job in jobs]]
 
 
-def test_appenders_and_readers_of_one_file(ram: World) -> None:
-    """Each read sees whole appends only, each append arrives once, regions keep what they saw."""
-    ram.write("shared", b"")
-    writers = [ram.open("new_appendable_file", "shared") for _ in range(3)]
-    reader = ram.open("new_random_access_file", "shared")
-    rounds, size = 200, 64
-    jobs: list[list[tuple[object, ...]]] = [
-        [("append", writer, bytes([65 + number]) * size)] * rounds
-        for number, writer in enumerate(writers)
-    ]
-    jobs += [[("read", reader, 0, 3 * rounds * size)] * rounds] * 2
-    jobs += [[("open", "new_read_only_memory_region_from_file", ram.uri("shared"))] * rounds]
-    *_, first, second, regions = ram.plugin.parallel(jobs)
-    final = ram.read("shared")
-    assert sorted(final[i : i + size] for i in range(0, len(final), size)) == sorted(
+def test_each_read_sees_whole_appends_only(ram, root):
+    """And each append arrives once, and regions keep what they saw."""
+    uri, rounds, size = f"{root}/shared", 200, 64
+    write(ram, uri, b"")
+    files = [ram.new_appendable_file(uri) for _ in range(3)]
+    reader = ram.new_random_access_file(uri)
+
+    def append(number):
+        for _ in range(rounds):
+            files[number].append(bytes([65 + number]) * size)
+
+    def read():
+        return [reader.read(0, 3 * rounds * size) for _ in range(rounds)]
+
+    def map_again():
+        regions = []
+        for _ in range(rounds):
+            try:
+                regions.append(ram.new_read_only_memory_region_from_file(uri))
+            except InvalidArgumentError:  # of an empty file
+                assert not regions
+        return regions
+
+    appends = [lambda number=number: append(number) for number in range(3)]
+    *_, first, second, regions = at_once(*appends, read, read, map_again)
+    final = ram.read_file(uri)
+    assert sorted(final[at : at + size] for at in range(0, len(final), size)) == sorted(
         bytes([65 + number]) * size for number in range(3) for _ in range(rounds)
     )
-    for outcome in first + second:
-        assert outcome.code != UNTOUCHED
-        assert outcome.value[0] % size == 0
-        assert final.startswith(outcome.value[1])
-    opened = [outcome.value for outcome in regions if outcome.code == OK]
-    for region in opened:
-        _, data = ram.plugin.region(region)
+    for data in (*first, *second, *(bytes(region.view()) for region in regions)):
         assert len(data) % size == 0
         assert final.startswith(data)
-        ram.plugin.cleanup("region", region)
-    for writer in writers:
-        ram.plugin.cleanup("writer", writer)
-    ram.plugin.cleanup("reader", reader)
+    for opened in (*files, reader, *regions):
+        opened.close()
 
 
-def test_names_under_fire(ram: World) -> None:
-    """Threads that make, rename, copy, list and delete the same names: no crash, no odd code."""
-    ram.call("create_dir", "d")
-    name = ram.uri("d/a"), ram.uri("d/b")
-    rounds = 300
-    jobs: list[list[tuple[object, ...]]] = [
-        [("call", "rename_file", *name), ("call", "rename_file", *reversed(name))] * rounds,
-        [("call", "copy_file", *name), ("call", "delete_file", name[0])] * rounds,
-        [("open", "new_writable_file", name[0])] * rounds,
-        [("get_children", ram.uri("d")), ("call", "path_exists", name[1])] * rounds,
-        [("delete_recursively", ram.uri("d")), ("call", "create_dir", ram.uri("d"))] * rounds,
-    ]
-    results = ram.plugin.parallel(jobs)
-    codes = {outcome.code for result in results for outcome in result}
-    assert codes <= {OK, NOT_FOUND, 6}
-    for outcome in results[2]:
-        if outcome.value is not None:
-            ram.plugin.cleanup("writer", outcome.value)
-    assert set(ram.children()) <= {"d"}
+def test_threads_may_make_rename_copy_list_and_delete_the_same_names(ram, root):
+    """No crash, and no odd code."""
+    folder, one, other = f"{root}/d", f"{root}/d/a", f"{root}/d/b"
+    ram.create_dir(folder)
+
+    def calls(*each):
+        def run():
+            for _ in range(300):
+                for operation, *uris in each:
+                    with suppress(NotFoundError, AlreadyExistsError):
+                        operation(*uris)
+
+        return run
+
+    at_once(
+        calls((ram.rename_file, one, other), (ram.rename_file, other, one)),
+        calls((ram.copy_file, one, other), (ram.delete_file, one)),
+        calls((lambda uri: ram.new_writable_file(uri).close(), one)),
+        calls((ram.get_children, folder), (ram.path_exists, other)),
+        calls((ram.delete_recursively, folder), (ram.create_dir, folder)),
+    )
+    assert set(ram.get_children(root)) <= {"d"}

@@ -16,7 +16,7 @@ from modular_tf.check.outcome import Pass
 from modular_tf.check.target import Target
 from tests.check.building import DEFECT_VARIABLE, defective_plugin
 from tests.check.with_allocator import with_allocator
-from tests.contrib.plugin_process import installed_plugin
+from tests.contrib.built_plugin import installed_plugin
 
 BOTH_WAYS = pytest.mark.parametrize("reached", [Pass.RAW, Pass.HOST], ids=lambda one: one.value)
 

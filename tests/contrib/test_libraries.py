@@ -1,0 +1,102 @@
+"""What the libraries of the reference plugins show, need, leave out and register."""
+
+from __future__ import annotations
+
+import subprocess
+from collections import Counter
+
+import pytest
+
+from modular_tf import PluginService
+from modular_tf.loading.filesystem_tables import FILESYSTEM_OPS
+from tests.contrib.built_plugin import built_plugin, installed_plugin
+
+ENTRIES = {
+    "posix_filesystem": "TF_InitPlugin",
+    "ram_filesystem": "TF_InitPlugin",
+    "host_device": "SE_InitPlugin",
+    "opencl_device": "SE_InitPlugin",
+    "host_kernels": "TF_InitKernel",
+    "opencl_kernels": "TF_InitKernel",
+}
+INSTALLED = ("posix_filesystem", "ram_filesystem", "host_device")
+OF_STATUSES = {
+    "TF_NewStatus",
+    "TF_DeleteStatus",
+    "TF_SetStatus",
+    "TF_SetStatusFromIOError",
+    "TF_GetCode",
+    "TF_Message",
+}
+
+
+def path_of(name):
+    return installed_plugin(name) if name in INSTALLED else built_plugin(name)
+
+
+def output_of(*command):
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_a_library_shows_its_entry_point_and_needs_no_library_of_a_host(name):
+    shown = output_of("nm", "-D", "--defined-only", path_of(name))
+    needed = [line for line in output_of("readelf", "-d", path_of(name)) if "NEEDED" in line]
+
+    assert [line.split()[-1] for line in shown] == [ENTRIES[name]]
+    assert needed
+    assert not [line for line in needed if "tensorflow" in line or "modular_tf" in line]
+
+
+@pytest.mark.parametrize("name", INSTALLED)
+def test_a_library_without_kernels_asks_for_statuses_alone(name):
+    undefined = output_of("nm", "-D", "--undefined-only", path_of(name))
+
+    assert {line.split()[-1] for line in undefined if "TF_" in line} <= OF_STATUSES
+
+
+@pytest.mark.parametrize(
+    ("scheme", "lacking"),
+    [
+        ("", {"paths_exist", "translate_name"}),
+        ("file", {"paths_exist", "translate_name"}),
+        ("ram", {"get_matching_paths"}),
+    ],
+)
+def test_a_filesystem_leaves_to_the_host_what_the_host_does_as_well(service, scheme, lacking):
+    tables = service.filesystem(scheme).tables
+    slots = {slot.name for slot in FILESYSTEM_OPS.slots}
+    others = {slot for slot in slots if "transaction" in slot or "configuration" in slot}
+
+    assert {slot for slot in slots if not tables.offers(slot)} == {
+        "flush_caches", *lacking, *others,
+    }  # fmt: skip
+
+
+COMMON = {"Add": 7, "AddV2": 10, "Cast": 121, "MatMul": 2, "Relu": 10}
+
+
+@pytest.mark.parametrize(
+    ("name", "device_type", "counts"),
+    [
+        ("host_kernels", "CPU", {**COMMON, "Max": 20, "Sum": 20}),
+        ("opencl_kernels", "OPENCL", COMMON),
+    ],
+)
+def test_each_type_of_each_operation_is_registered_once(name, device_type, counts):
+    with PluginService() as service:
+        service.load(str(built_plugin(name)))
+        kernels = service.kernels(plugin=name)
+
+    assert Counter(each.op for each in kernels) == counts
+    assert {each.device_type for each in kernels} == {device_type}
+    assert len({(each.op, each.constraint_pairs, each.host_args) for each in kernels}) == len(
+        kernels
+    )
+    in_host_memory = {each.op for each in kernels if "reduction_indices" in each.host_args}
+    assert in_host_memory == counts.keys() & {"Max", "Sum"}
+    assert all(
+        each.host_args == (("reduction_indices",) if each.op in in_host_memory else ())
+        for each in kernels
+    )
