@@ -126,7 +126,7 @@ def test_a_file_that_is_swapped_after_the_check_is_not_mapped(swap, sealed, plac
     assert f"{place}: it was replaced or written to" in message
 
 
-def test_a_rewrite_that_leaves_all_times_is_told_by_the_bytes(place, evil, traces, monkeypatch):
+def test_a_rewrite_that_leaves_all_times_is_seen_by_the_bytes(place, evil, traces, monkeypatch):
     """Two changes within one tick of the clock have the same times."""
     seen = see(str(place))
     by_rewriting(place, evil)
