@@ -1,4 +1,4 @@
-"""pandas, pyarrow and other processes on cloud stores, by tensorflow-io's plugins, unmodified."""
+"""pyarrow and other processes on cloud stores, by tensorflow-io's plugins, unmodified."""
 
 from __future__ import annotations
 
@@ -16,19 +16,6 @@ scheme = base.partition("://")[0]
 assert scheme in mtf.fsspec.register(service, clobber=True, schemes=[scheme]).taken
 fs, path = fsspec.url_to_fs(base)
 assert isinstance(fs, mtf.fsspec.ModularFileSystem)
-"""
-PANDAS = """
-import pandas as pd
-
-frame = pd.DataFrame({"n": range(50_000), "text": [f"row {i}" for i in range(50_000)]})
-frame.to_csv(f"{base}/x.csv", index=False)
-pd.testing.assert_frame_equal(pd.read_csv(f"{base}/x.csv"), frame)
-try:
-    pd.read_csv(f"{base}/missing.csv")
-except FileNotFoundError as error:
-    assert "missing.csv" in str(error)
-else:
-    raise AssertionError("a missing file was read")
 """
 PYARROW = """
 import pyarrow as pa, pyarrow.dataset, pyarrow.parquet
@@ -102,7 +89,7 @@ back = pathlib.Path("back")
 assert (back / "a").read_bytes() == (source / "a").read_bytes()
 assert (back / "sub" / "b").read_bytes() == b"b"
 """
-WORK = {"pandas": PREPARE + PANDAS, "pyarrow": PREPARE + PYARROW, "a tree": PREPARE + TREE}
+WORK = {"pyarrow": PREPARE + PYARROW, "a tree": PREPARE + TREE}
 WORK["commands"] = COMMANDS
 
 STORES = [
