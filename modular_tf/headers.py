@@ -21,6 +21,6 @@ def cmake_directory() -> str:
     """Return the directory to give to CMake as `modular_tf_DIR`, for `find_package(modular_tf)`.
 
     It defines the target `modular_tf::headers`. Builds of wheels with scikit-build-core know it
-    without being told. [any thread]
+    by themselves. [any thread]
     """
     return str(Path(__file__).resolve().parent / "cmake")

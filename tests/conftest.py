@@ -24,6 +24,8 @@ pytest_plugins = [
     "tests.fixtures.core_run",
     "tests.fixtures.machine",
     "tests.fixtures.children",
+    "tests.fixtures.forked_children",
+    "tests.fixtures.traces",
     "tests.fixtures.garbage",
     "tests.fixtures.native_errors",
     "tests.fixtures.package_log",

@@ -151,7 +151,7 @@ class SlotCaller(ABC):
             message_is_text=content.is_text, call=call,
         )  # fmt: skip
         self.journal.leave(call, outcome_of(answer))
-        self._look_at_memory(call, slot, lent, constant)
+        self._check_memory(call, slot, lent, constant)
         return answer
 
     def ask_plainly(
@@ -175,7 +175,7 @@ class SlotCaller(ABC):
         returned = self.heap.call(function, *arguments)
         if not quietly:
             self.journal.leave(call, str(returned) if isinstance(returned, int) else "")
-        self._look_at_memory(call, slot, lent, constant)
+        self._check_memory(call, slot, lent, constant)
         return returned
 
     def function(self, slot: str, table: str | None = None) -> Any:
@@ -186,7 +186,7 @@ class SlotCaller(ABC):
         return function
 
     @abstractmethod
-    def _look_at_memory(
+    def _check_memory(
         self,
         call: str,
         slot: str,

@@ -152,7 +152,7 @@ class PluginPlan:
         seed: Of all that is random.
         finding: What it registers, as far as that was needed to know.
         lacks: What this process was started without, as a report says it; None for nothing.
-        untried: How many outcomes there would be of schemes that were asked for, had it one.
+        unresolved: How many outcomes the schemes that were asked for would have, were one there.
     """
 
     path: str
@@ -162,7 +162,7 @@ class PluginPlan:
     seed: int = 0
     finding: Finding | None = None
     lacks: str | None = None
-    untried: int = 0
+    unresolved: int = 0
 
     @property
     def number_of_checks(self) -> int:
@@ -224,7 +224,7 @@ def plan_of(probe: Probe, settings: CheckSettings, *, seed: int) -> PluginPlan:
         seed=seed,
         finding=finding,
         lacks=_lacking_runtime(probe),
-        untried=sum(map(len, ways)) if offer.schemes and not schemes else 0,
+        unresolved=sum(map(len, ways)) if offer.schemes and not schemes else 0,
     )
 
 

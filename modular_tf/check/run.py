@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from modular_tf.discovery.probe import Probe
     from modular_tf.processes.zygote_process import Lane
 
-    Tell = Callable[[Outcome], object]
+    OnOutcome = Callable[[Outcome], object]
 
 _WATCHER = "modular_tf.check.watcher"
 _MOST_HANGS = 2
@@ -102,16 +102,16 @@ def check_plugins(
     *,
     seed: int,
     limits: Limits,
-    tell: Callable[[PluginPlan, Outcome], None] | None = None,
+    on_outcome: Callable[[PluginPlan, Outcome], None] | None = None,
     announce: Callable[[str], None] | None = None,
 ) -> Report:
     """Check libraries, one after the other, and return the results.
 
-    Where the user interrupts the run, these are the ones that were known by then. `tell` is called
-    with each outcome as soon as it is known, as the settings see it. This process maps no library,
-    unless `announce` is given: then all is tried in it, as for a debugger, and `announce` is called
-    with each call before the call is made. Raises `ConfigError` if a name in the settings matches
-    no check, and `OSError` if no process can be started.
+    Where the user interrupts the run, these are the ones that were known by then. `on_outcome` is
+    called with each outcome as soon as it is known, as the settings see it. This process maps no
+    library, unless `announce` is given: then all is tried in it, as for a debugger, and `announce`
+    is called with each call before the call is made. Raises `ConfigError` if a name in the settings
+    matches no check, and `OSError` if no process can be started.
     """
     begun = time.monotonic()
     reports: list[PluginReport] = []
@@ -119,7 +119,7 @@ def check_plugins(
         for candidate in candidates:
             try:
                 plan = plan_of(prober.probe(candidate), settings, seed=seed)
-                reports.append(_checked(plan, settings, limits, tell, announce))
+                reports.append(_checked(plan, settings, limits, on_outcome, announce))
             except InterruptedRun as interrupted:
                 seconds = time.monotonic() - begun
                 reports.append(_report(plan, settings, limits, interrupted.run, seconds))
@@ -133,14 +133,14 @@ def _checked(
     plan: PluginPlan,
     settings: CheckSettings,
     limits: Limits,
-    tell: Callable[[PluginPlan, Outcome], None] | None,
+    on_outcome: Callable[[PluginPlan, Outcome], None] | None,
     announce: Callable[[str], None] | None,
 ) -> PluginReport:
     begun = time.monotonic()
 
     def heard(outcome: Outcome) -> None:
-        if tell is not None:
-            tell(plan, settings.excused(outcome))
+        if on_outcome is not None:
+            on_outcome(plan, settings.excused(outcome))
 
     if announce is None:
         run = run_checks(plan.jobs, limits, heard)
@@ -175,7 +175,7 @@ def _report(
             *(() if limits.patience == Limits().patience else patience),
         ),
         faults=tuple(map(str, run.faults)),
-        unanswered=plan.number_of_checks - len(found) + plan.untried,
+        unanswered=plan.number_of_checks - len(found) + plan.unresolved,
     )
 
 
@@ -199,7 +199,7 @@ def _remarks(
         yield f"what it registers is not known: {plan.finding.incident.violation.message}"
     elif not (offer.schemes or offer.kernels or offer.platform):
         yield "registers nothing that could be tried"
-    elif plan.untried:
+    elif plan.unresolved:
         served, wanted = (
             " and ".join(repr(scheme) for scheme in schemes) or "none"
             for schemes in (offer.schemes, wanted_schemes(settings) or ())
@@ -220,7 +220,7 @@ def _remarks(
 def tried_here(
     jobs: Iterable[Job],
     announce: Callable[[str], None],
-    tell: Tell | None = None,
+    on_outcome: OnOutcome | None = None,
     checks: Mapping[str, Check] | None = None,
 ) -> list[Outcome]:
     """Try the checks of jobs in this very process, which a plugin may end.
@@ -233,8 +233,8 @@ def tried_here(
 
     def found(outcome: Outcome) -> None:
         outcomes.append(outcome)
-        if tell is not None:
-            tell(outcome)
+        if on_outcome is not None:
+            on_outcome(outcome)
 
     listen(announce)
     try:
@@ -280,18 +280,20 @@ def replayed(
 # -- in processes of their own ---------------------------------------------------------------------
 
 
-def run_checks(jobs: Sequence[Job], limits: Limits, tell: Tell | None = None) -> CheckRun:
+def run_checks(
+    jobs: Sequence[Job], limits: Limits, on_outcome: OnOutcome | None = None
+) -> CheckRun:
     """Try the checks of jobs; this process maps nothing of the plugin.
 
-    `tell` is called with each outcome as soon as it is known. Raises `InterruptedRun` if the user
-    ended the run, and `OSError` if no process can be started.
+    `on_outcome` is called with each outcome as soon as it is known. Raises `InterruptedRun` if the
+    user ended the run, and `OSError` if no process can be started.
     """
     known: list[Outcome] = []
 
     def heard(outcome: Outcome) -> None:
         known.append(outcome)
-        if tell is not None:
-            tell(outcome)
+        if on_outcome is not None:
+            on_outcome(outcome)
 
     try:
         with CheckProcesses(limits) as processes:
@@ -367,7 +369,7 @@ class CheckProcesses:
         self._waiting: deque[JobResult] = deque()
         self._stores = AssumedStores()
         self._lost: dict[tuple[object, ...], dict[str, str]] = {}
-        self._tell: Tell = lambda _: None
+        self._on_outcome: OnOutcome = lambda _: None
         with ExitStack() as made:
             self._scratch = made.enter_context(scratch_folder())
             self._zygotes = Zygotes(self._command, self._environment)
@@ -383,17 +385,17 @@ class CheckProcesses:
         environment = preload(sanitizer_environment(os.environ))
         return preload_environment(environment) if self._limits.preload else environment
 
-    def run(self, jobs: Sequence[Job], tell: Tell | None = None) -> list[JobResult]:
+    def run(self, jobs: Sequence[Job], on_outcome: OnOutcome | None = None) -> list[JobResult]:
         """Try jobs side by side, and return what became of each when all are done.
 
-        `tell` is called with each outcome as soon as it is known. Raises `OSError` if no process
-        can be started any more.
+        `on_outcome` is called with each outcome as soon as it is known. Raises `OSError` if no
+        process can be started any more.
         """
         results = [JobResult(job, job.checks) for job in jobs]
         self._waiting = deque(result for result in results if result.left)
         self._stores = AssumedStores()
         self._lost.clear()
-        self._tell = tell or (lambda _: None)
+        self._on_outcome = on_outcome or (lambda _: None)
         try:
             while self._waiting or self._lanes.under_way():
                 self._hand_out()
@@ -465,7 +467,7 @@ class CheckProcesses:
             self._stores.count(job.target.assumed_store, outcome)
             if outcome.lost_call is not None:
                 self._lost_calls(job).setdefault(outcome.lost_call, outcome.check_id)
-            self._tell(outcome)
+            self._on_outcome(outcome)
 
     def _add(self, result: JobResult, verdict: Verdict, message: str, **more: Any) -> None:
         """Add an outcome of the next check that no process reports."""

@@ -26,7 +26,7 @@ from modular_tf.processes.watched_child import WatchedChild, watch_over
 from modular_tf.processes.zygote import serve_zygote
 
 if TYPE_CHECKING:
-    from modular_tf.processes.watched_child import Tell
+    from modular_tf.processes.watched_child import Send
 
 _STAGE_S = 60.0  # for the plugin to be loaded, and to be taken down
 _MOST_SAID = 16384  # a sanitizer says a lot
@@ -42,7 +42,7 @@ def serve(*, limits: dict[str, Any], scratch: str, **own: Any) -> NoReturn:
     def watch(descriptor: int) -> None:
         watch_over(
             descriptor,
-            lambda job, tell, listener: try_job(decode(Job, job), may, scratch, tell, listener),
+            lambda job, send, listener: try_job(decode(Job, job), may, scratch, send, listener),
         )
 
     serve_zygote(**own, warm_up=_warm_up, watch=watch)
@@ -53,10 +53,10 @@ def _warm_up() -> None:
     import_sessions()
 
 
-def try_job(job: Job, limits: Limits, scratch: str, tell: Tell, listener: int) -> None:
+def try_job(job: Job, limits: Limits, scratch: str, send: Send, listener: int) -> None:
     """Try all checks of a job, in as many processes as that takes.
 
-    `tell` is given `{"outcome": OUTCOME}`, `{"fault": TEXT, "check": ID or None}` and
+    `send` is given `{"outcome": OUTCOME}`, `{"fault": TEXT, "check": ID or None}` and
     `{"enters": ID}` as they come, and `{"finished": 1}` as the last. `listener` becomes readable
     when nobody waits any more.
     """
@@ -66,16 +66,16 @@ def try_job(job: Job, limits: Limits, scratch: str, tell: Tell, listener: int) -
             target = replace(job.target, scratch=folder)
             try:
                 group = _WatchedGroup(
-                    replace(job, target=target, checks=left), limits, tell, listener
+                    replace(job, target=target, checks=left), limits, send, listener
                 )
             except OSError as error:
-                tell({"fault": f"no process can be started: {error}", "check": None})
+                send({"fault": f"no process can be started: {error}", "check": None})
                 break
             settled = group.run()
         if group.is_faulty and (len(left), settled) == (len(job.checks), 1):
             break  # nothing came of the job before: the fault may be that of all
         left = left[settled:]
-    tell({"finished": 1})
+    send({"finished": 1})
 
 
 class _WatchedGroup:
@@ -84,11 +84,11 @@ class _WatchedGroup:
     Raises `OSError` where no process can be started.
     """
 
-    def __init__(self, job: Job, limits: Limits, tell: Tell, listener: int) -> None:
+    def __init__(self, job: Job, limits: Limits, send: Send, listener: int) -> None:
         self.is_faulty = False  # the kit itself failed
         self._job = job
         self._limits = limits
-        self._tell = tell
+        self._send = send
         self._settled = 0  # of how many checks the outcome is known
         self._held: Outcome | None = None  # of the last check, until the plugin is taken down
         self._begun = self._ready = self._done = self._entered = False
@@ -137,7 +137,7 @@ class _WatchedGroup:
             case {"enters": str(check_id)} if [check_id] == self._left()[:1]:
                 self._entered = True
                 self._begin_step(self._limits.seconds_of(all_checks()[check_id]))
-                self._tell(entry)
+                self._send(entry)
             case {"outcome": dict(value)} if self._entered:
                 outcome = decode(Outcome, value)
                 if outcome.check_id != self._left()[0]:
@@ -161,11 +161,11 @@ class _WatchedGroup:
         self._settled += 1
         if outcome.lost_call is not None:
             self._job.target.lost_calls.setdefault(outcome.lost_call, outcome.check_id)
-        self._tell({"outcome": encode(outcome)})
+        self._send({"outcome": encode(outcome)})
 
     def _fail(self, text: str) -> None:
         self.is_faulty = True
-        self._tell({"fault": text, "check": next(iter(self._left()), None)})
+        self._send({"fault": text, "check": next(iter(self._left()), None)})
 
     def _conclude(self, calls: tuple[str, ...]) -> None:
         """Settle what the end of the process decides."""

@@ -254,7 +254,7 @@ def _check(
             settings,
             seed=seed,
             limits=Limits(patience=values["patience"], jobs=values["jobs"]),
-            tell=progress.tell,
+            on_outcome=progress.count,
             announce=_write_call if values["in_process"] else None,
         )
     code = Exit.DONE if report.conforms else Exit.NO if report.has_checked else Exit.NOTHING
@@ -281,7 +281,7 @@ class CheckProgress(ProgressLine):
         self._done: Counter[str] = Counter()
         self._bad = 0
 
-    def tell(self, plan: PluginPlan, outcome: Outcome) -> None:
+    def count(self, plan: PluginPlan, outcome: Outcome) -> None:
         """Count one more outcome."""
         self._done[plan.path] += 1
         self._bad += outcome.verdict in BAD

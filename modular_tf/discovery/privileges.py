@@ -1,7 +1,7 @@
 """A check whether this process has rights that its user lacks, so that variables are ignored.
 
 A setuid or setgid program has them, and so has one whose file carries capabilities. The kernel
-tells the dynamic linker when it starts such a program (AT_SECURE, getauxval(3)); the linker then
+informs the dynamic linker when it starts such a program (AT_SECURE, getauxval(3)); the linker then
 ignores the user's variables, and so does this package.
 """
 

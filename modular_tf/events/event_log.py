@@ -99,18 +99,18 @@ class EventLog:
         """Log an event; `created` is in seconds since 1970, by default now."""
         if self.is_enabled_for(level):
             values = _without_secrets(values)
-            told = Event(event=event, **self._bound, **values)
+            reported = Event(event=event, **self._bound, **values)
             when = time() if created is None else created
-            deliver(partial(self._hand_over, level, told, when, event, values))
+            deliver(partial(self._hand_over, level, reported, when, event, values))
 
     def _hand_over(
-        self, level: int, told: Event, created: float, event: str, values: Mapping[str, object]
+        self, level: int, reported: Event, created: float, event: str, values: Mapping[str, object]
     ) -> None:
         """Pass an event to the application's processors and handlers."""
         import logging  # noqa: PLC0415  (it is: a level is enabled)
 
-        record = logging.LogRecord(self._name, level, "", 0, told, None, None)
-        record.event = told
+        record = logging.LogRecord(self._name, level, "", 0, reported, None, None)
+        record.event = reported
         record.created = created
         record.msecs = created % 1 * 1000
         try:

@@ -203,7 +203,7 @@ class Filesystem:
         raise self._unimplemented("delete_dir", uri)
 
     def delete_recursively(self, uri: str) -> DeletedCounts:
-        """Delete a directory with all that is in it; tell how much could not be deleted."""
+        """Delete a directory with all that is in it; return how much could not be deleted."""
         return trees.remove_entries(self, uri)
 
     @skip_same_file

@@ -30,7 +30,7 @@ from modular_tf.rules.first_contact import CALLS_RETURN, MEMORY_BOUNDED, NO_PROC
 
 if TYPE_CHECKING:
     from modular_tf.first_contact.finding import Finding
-    from modular_tf.processes.watched_child import Tell
+    from modular_tf.processes.watched_child import Send
     from modular_tf.rules import Rule
 
 _IDLE_S = 30.0
@@ -52,7 +52,7 @@ def serve(*, limits: dict[str, Any], **own: Any) -> NoReturn:
 def watch_over_trials(descriptor: int, limits: Limits) -> None:
     """Try the tasks that arrive on a socket until its other end is closed; report each finding."""
 
-    def work(job: dict[str, Any], send: Tell, listener: int) -> None:
+    def work(job: dict[str, Any], send: Send, listener: int) -> None:
         task = decode(Task, job)
         try:
             finding = Trial(task, limits, listener).finding()

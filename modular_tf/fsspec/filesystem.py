@@ -336,7 +336,7 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
     def isfile(self, path: Any) -> bool:
         """Return whether `path` is a file; False when nothing is there.
 
-        In a bucket, `isfile` and `isdir` may tell what this filesystem saw within the last second.
+        In a bucket, `isfile` and `isdir` may answer with what was read within the last second.
         """
         return self._is(path, "file")
 

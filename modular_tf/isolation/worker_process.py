@@ -58,7 +58,7 @@ class WorkerProcess:
         self._control: list[int] = []  # until it is taken
         with _lock:
             self._lane: Lane[str] = Lane(_new_watcher())
-        # Also when it is dropped: an interrupt may come at any line of whoever starts it.
+        # Also when it is dropped: an interrupt may come at any line of the code that starts it.
         self._release = weakref.finalize(self, _close, self._lane.connection, self._control)
         self._release.atexit = False
         try:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
-    from modular_tf.processes.watched_child import Tell
+    from modular_tf.processes.watched_child import Send
 
 _IDLE_S = 60.0
 _WAKE_EVERY_S = 1.0
@@ -59,7 +59,7 @@ def watch_over_worker(descriptor: int) -> None:
     watch_over(descriptor, _work)
 
 
-def _work(job: dict[str, Any], send: Tell, listener: int) -> None:
+def _work(job: dict[str, Any], send: Send, listener: int) -> None:
     send({READY: os.getpid()})
     control = _socket_from(listener)
     work = decode(Job, job)

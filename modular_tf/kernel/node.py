@@ -315,7 +315,7 @@ _HASHED_BY_VALUE = frozenset((bool, int, str, bytes, type, type(None), DataType)
 
 
 def attr_key(attrs: Mapping[str, Any]) -> Hashable | None:
-    """Return what tells a caller's attributes apart, quickly; None where that would take a copy.
+    """Return a key for a caller's attributes, quickly; None where that would take a copy.
 
     Equal keys mean equal nodes: values that Python takes for equal and that are none, such as 1 and
     True, or 0.0 and -0.0, have different keys. The order of the attributes counts.
@@ -353,7 +353,7 @@ def _list_key(values: Any) -> Hashable | None:
 
 
 def freeze(value: AttrValue) -> Hashable:
-    """Return what tells a converted value from all others of its attribute."""
+    """Return a key for a converted value among those of its attribute."""
     if isinstance(value, float):
         return value.hex()
     if type(value) is tuple:

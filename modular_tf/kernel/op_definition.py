@@ -66,10 +66,10 @@ class ArgDefinition:
     Attributes:
         name: As the definition writes it.
         type: The data type of every tensor, if it is fixed.
-        type_attr: The attribute of kind "type" that tells the data type.
-        number_attr: The attribute of kind "int" that tells how many tensors of one type these
+        type_attr: The attribute of kind "type" that holds the data type.
+        number_attr: The attribute of kind "int" that holds how many tensors of one type these
             are, None for a single tensor.
-        type_list_attr: The attribute of kind "type" and a list that tells one type per tensor.
+        type_list_attr: The attribute of kind "type" and a list that holds one type per tensor.
         is_ref: Whether tensors are references to variables.
     """
 
@@ -87,7 +87,7 @@ class ArgDefinition:
 
     @property
     def attrs(self) -> tuple[str, ...]:
-        """The attributes that tell types and number: an input gives values to them."""
+        """The attributes that hold types and number: an input gives values to them."""
         names = (self.number_attr, self.type_attr, self.type_list_attr)
         return tuple(name for name in names if name is not None)
 

@@ -54,13 +54,17 @@ bound_files = BoundFiles()
 atexit.register(bound_files.mirrors.remove)
 
 
-def is_bound(path: str) -> bool:
-    """Return whether this file was mapped before; a file that replaced it was not. [any thread]"""
+def is_bound(path: str, sha256: str | None) -> bool:
+    """Return whether this file was mapped before, with these bytes if known. [any thread]
+
+    A file that replaced it was not.
+    """
     files = bound_files.files
     try:
-        return bool(files) and file_key(FileIdentity.of(os.stat(path))) in files
+        known = files.get(file_key(FileIdentity.of(os.stat(path)))) if files else None
     except OSError:
         return False
+    return known is not None and (None in (known.sha256, sha256) or known.sha256 == sha256)
 
 
 def file_key(identity: FileIdentity) -> tuple[int, int, int, int]:

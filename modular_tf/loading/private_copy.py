@@ -134,7 +134,7 @@ def changed_since(path: str) -> PluginError:
 def _unique_path(fd: int) -> str:
     """Return a path to an open file that was never used in this process before.
 
-    glibc tells libraries apart by path. Were the number of a closed descriptor used again, the
+    glibc distinguishes libraries by path. Were the number of a closed descriptor used again, the
     next plugin would silently be the previous one. To the kernel `//` and `/./` are one slash, so
     a running number can be written with them.
     """

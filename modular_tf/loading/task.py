@@ -24,7 +24,7 @@ class Task(NamedTuple):
     # The files as they were when they were checked (`TrustVerdict.checked`); only these are mapped.
     # None where they were not checked.
     checked: tuple[SeenFile, ...] | None = None
-    mark: str = ""  # the file that tells later processes that it is under trial, "" for none
+    mark: str = ""  # the file by which later processes know that it is under trial, "" for none
 
     def mark_watcher_survived(self) -> None:
         """Rename the mark: the watcher still runs, so the plugin did not end the application.

@@ -69,7 +69,7 @@ def run_secluded(work: Callable[[], None]) -> NoReturn:
         while ended != second:
             ended, status = os.waitpid(-1, os.WUNTRACED)
         os._exit(0 if status == 0 else 1)
-    except BaseException:  # noqa: BLE001  (the exit status tells)
+    except BaseException:  # noqa: BLE001  (the exit status reports it)
         os._exit(1)
 
 

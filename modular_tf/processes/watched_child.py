@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from modular_tf.processes.ending import ChildEnding
 
-    Tell = Callable[[dict[str, Any]], None]
+    Send = Callable[[dict[str, Any]], None]
     """Sends an entry to the application."""
 
 CHECK_EVERY_S = 0.01
@@ -282,7 +282,7 @@ def stop_of(pid: int) -> tuple[int, bool] | None:
     return None
 
 
-def watch_over(descriptor: int, work: Callable[[dict[str, Any], Tell, int], None]) -> None:
+def watch_over(descriptor: int, work: Callable[[dict[str, Any], Send, int], None]) -> None:
     """Do the jobs that arrive on a socket until its other end is closed.
 
     Each line that arrives is a job, each line that is sent an entry, both JSON objects (`Lane`).

@@ -158,6 +158,6 @@ STORAGE_TRUSTED = Rule(
     "Remove the file or the directory that the message names, or correct its owner and mode; "
     "or name another place: XDG_CACHE_HOME, XDG_STATE_HOME. As root in the home of another "
     "user, use that of root (`sudo -H`).",
-    "XDG Base Directory Specification; the cache decides what runs untried",
+    "XDG Base Directory Specification; the cache decides what runs without a trial",
     Severity.WARNING,
 )

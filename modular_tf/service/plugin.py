@@ -63,7 +63,7 @@ class Plugin(NamedTuple):
     # what is stored of it between runs; None where that cannot be stored
     known: CacheEntry | None = None
     probe: Probe | None = None  # None where its bytes were not read
-    identity: FileIdentity | None = None  # of its file, before that was read; None for nothing
+    file: SeenFile | None = None  # its file as it was when it was read last; None for nothing
     # its library is mapped at once, from copies, so that its file may be overwritten
     sealed: bool = False
     finding: Finding | None = None  # of its trial; None where it was not tried
@@ -86,7 +86,7 @@ class Plugin(NamedTuple):
         *,
         known: CacheEntry | None = None,
         probe: Probe | None = None,
-        identity: FileIdentity | None = None,
+        file: SeenFile | None = None,
     ) -> Plugin:
         """Make it of a candidate that was probed and judged; see the fields."""
         problems = [problem.at("probe") for problem in facts.problems]
@@ -104,7 +104,7 @@ class Plugin(NamedTuple):
             candidate.name,
             known,
             probe,
-            identity,
+            file,
             ended=State.REJECTED if refusals or trust.refused is not None else None,
             remarks=tuple([found for found in problems if not found.is_error]),
             steps=tuple(steps),
@@ -121,6 +121,11 @@ class Plugin(NamedTuple):
     def log(self) -> EventLog:
         """The log of its events, each of which has its name and path."""
         return _log.bind(plugin=self.name, path=self.path)
+
+    @property
+    def identity(self) -> FileIdentity | None:
+        """The identity of its file when that was read last; None where nothing is known of it."""
+        return None if self.file is None else self.file.identity
 
     @property
     def checked(self) -> tuple[SeenFile, ...]:
@@ -187,7 +192,9 @@ class Plugin(NamedTuple):
     @property
     def is_new_here(self) -> bool:
         """Whether its code is new to this process, not our own, and not refused yet."""
-        return self.is_on_its_way and not self.is_bundled and not is_bound(self.candidate.path)
+        if not self.is_on_its_way or self.is_bundled:
+            return False
+        return not is_bound(self.candidate.path, self.sha256)
 
     def record(self) -> PluginRecord:
         """Return it as users see it."""

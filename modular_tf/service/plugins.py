@@ -7,7 +7,7 @@ import sys
 from time import time_ns
 from typing import TYPE_CHECKING
 
-from modular_tf.discovery.file_identity import FileIdentity, see_library
+from modular_tf.discovery.file_identity import FileIdentity, SeenFile, see_library
 from modular_tf.discovery.search import (
     FoundCandidates,
     discover,
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
     from modular_tf.discovery.candidate import Candidate, LoadFacts
-    from modular_tf.discovery.file_identity import SeenFile
     from modular_tf.discovery.probe import Prober
     from modular_tf.discovery.trust.policy import TrustVerdict
     from modular_tf.filesystem.registry import FilesystemRegistry
@@ -79,8 +78,7 @@ class PluginScan:
             if known is not None
         ]
         for found, known, trust in judged:
-            identity = known.seen.identity
-            plugin = Plugin.of(found, known.facts, trust, known=known, identity=identity)
+            plugin = Plugin.of(found, known.facts, trust, known=known, file=known.seen)
             self._plugins[found.path] = plugin
         self._cache.save()
         return [found for found in candidates if found.path not in self._plugins]
@@ -105,22 +103,24 @@ class PluginScan:
     ) -> Plugin:
         from modular_tf.discovery.candidate import LoadFacts  # noqa: PLC0415  (as in `probe`)
 
-        identity = FileIdentity.at(candidate.path)  # before anything is read
+        # Before anything is read: a change after that is noticed.
+        file = SeenFile(candidate.path, FileIdentity.at(candidate.path), None, time_ns())
         refusal = judge.refusal_by_rights(candidate)
         if refusal is not None:  # whoever wrote the file decides how long its reading takes
             probe = prober.probe(candidate, link=False)
             facts = LoadFacts.of(probe)
-            return Plugin.of(candidate, facts, refusal, probe=probe, identity=identity)
-        seen = see_library(candidate.path)  # before it is probed: a change after that is noticed
+            return Plugin.of(candidate, facts, refusal, probe=probe, file=file)
+        seen = see_library(candidate.path)
         probe = prober.probe(candidate)
         facts = LoadFacts.of(probe)
         known = None
         if seen is not None:
             self._seen[candidate.path] = seen
+            file = seen if seen.identity == file.identity else file
             known = self._cache.describe(probe, seen, began_ns)
             self._cache.remember(known)
         trust = self._trust(judge, candidate, facts, known)
-        return Plugin.of(candidate, facts, trust, known=known, probe=probe, identity=identity)
+        return Plugin.of(candidate, facts, trust, known=known, probe=probe, file=file)
 
     def _judge(self) -> TrustJudge:
         return TrustJudge(

@@ -17,7 +17,7 @@ NAME = PACKAGE.name
 
 @dataclass(frozen=True)
 class Import:
-    """One import statement's name.
+    """One name of an import statement.
 
     Attributes:
         module: The module that it stands in.
@@ -67,9 +67,10 @@ def modules() -> tuple[Module, ...]:
     return tuple(found)
 
 
-def imports_of(module: Module) -> Iterator[Import]:
-    """Yield what a module imports, wherever in its code that stands."""
-    yield from _imports(module.tree, module.name, for_types=False)
+@cache
+def imports_of(module: Module) -> tuple[Import, ...]:
+    """Return what a module imports, wherever in its code that stands."""
+    return tuple(_imports(module.tree, module.name, for_types=False))
 
 
 def _imports(node: ast.AST, module: str, *, for_types: bool) -> Iterator[Import]:
@@ -82,12 +83,6 @@ def _imports(node: ast.AST, module: str, *, for_types: bool) -> Iterator[Import]
             for alias in child.names:
                 yield Import(module, f"{child.module}.{alias.name}", for_types, child.lineno)
         else:
-            yield from _imports(child, module, for_types=for_types or _is_for_types(child))
-
-
-def _is_for_types(node: ast.AST) -> bool:
-    return (
-        isinstance(node, ast.If)
-        and isinstance(node.test, ast.Name)
-        and node.test.id == "TYPE_CHECKING"
-    )
+            test = child.test if isinstance(child, ast.If) else None
+            is_for_types = isinstance(test, ast.Name) and test.id == "TYPE_CHECKING"
+            yield from _imports(child, module, for_types=for_types or is_for_types)

@@ -12,6 +12,7 @@ from tests.architecture.document import Block, Reader, blocks
 from tests.contrib.built_plugin import built_plugin
 from tests.contrib.opencl_plugin import ON_POCL
 from tests.fixtures.clients import client_libraries
+from tests.fixtures.emulators import s3_client
 from tests.fixtures.machine import KEEPS_BYTECODE, cached_folder
 from tests.fixtures.wild import KERNELS, install_kernels
 
@@ -110,17 +111,10 @@ def _of_a_user(home: Path) -> dict[str, str]:
 
 
 def _create_bucket(endpoint: str) -> None:
-    import boto3
-
-    client = boto3.client(
-        "s3",
-        endpoint_url=endpoint,
-        region_name="us-east-1",
-        aws_access_key_id="nobody",
-        aws_secret_access_key="secret",
-    )
-    client.create_bucket(Bucket="my-bucket")
-    for left in client.list_objects_v2(Bucket="my-bucket").get("Contents", ()):  # by another page
-        client.delete_object(Bucket="my-bucket", Key=left["Key"])
-    client.put_object(Bucket="my-bucket", Key="sales/may.csv", Body=SALES)
-    client.close()
+    with s3_client(endpoint) as client:
+        client.create_bucket(Bucket="my-bucket")
+        for left in client.list_objects_v2(Bucket="my-bucket").get(
+            "Contents", ()
+        ):  # by another page
+            client.delete_object(Bucket="my-bucket", Key=left["Key"])
+        client.put_object(Bucket="my-bucket", Key="sales/may.csv", Body=SALES)

@@ -21,38 +21,30 @@ FOR_WHAT_IS_NEW = {
 SUBJECT = """
     import json, sys
     before = set(sys.modules)
+
+    def mapped():
+        with open("/proc/self/maps") as maps:
+            return sorted({line.split()[-1] for line in maps if "modular_tf" in line})
+
     import modular_tf
-    with open("/proc/self/maps") as maps:
-        mapped = sorted({line.split()[-1] for line in maps if "modular_tf" in line})
-    print(json.dumps([sorted(set(sys.modules) - before), mapped]))
+    print(json.dumps([sorted(set(sys.modules) - before), mapped()]))
+    import modular_tf.discovery.search, modular_tf.discovery.probe
+    from modular_tf.discovery.sources.search_paths import SearchPaths
+    found = modular_tf.discovery.search.discover(SearchPaths.of_process())
+    assert found.candidates
+    print(json.dumps(mapped()))
 """
 
 
-def test_import_is_light(run_python):
-    loaded, mapped = json.loads(run_python(SUBJECT).stdout)
+def test_an_import_is_light_and_discovery_maps_no_native_code(run_python):
+    """The package is a list of names; the rooms behind them are entered when one is used."""
+    imported, mapped = map(json.loads, run_python(SUBJECT).stdout.splitlines())
+    loaded, mapped_by_import = imported
 
     assert "modular_tf" in loaded
     assert HEAVY.intersection(loaded) == set()
-    assert mapped == []
-
-
-def test_no_room_but_the_service_is_loaded_by_an_import(run_python):
-    """The package is a list of names; the rooms behind them are entered when one is used."""
-    loaded, _ = json.loads(run_python(SUBJECT).stdout)
-
     assert [name for name in loaded if name.startswith("modular_tf.")] == []
-
-
-def test_discovery_maps_no_native_code(run_python):
-    subject = """
-        import modular_tf.discovery.search, modular_tf.discovery.probe
-        from modular_tf.discovery.sources.search_paths import SearchPaths
-        found = modular_tf.discovery.search.discover(SearchPaths.of_process())
-        assert found.candidates
-        with open("/proc/self/maps") as maps:
-            assert not [line for line in maps if "modular_tf" in line]
-    """
-    run_python(subject)
+    assert (mapped_by_import, mapped) == ([], [])
 
 
 def test_a_list_imports_nothing_for_what_is_known(run_python, tmp_path):

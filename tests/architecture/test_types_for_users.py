@@ -1,4 +1,4 @@
-"""What type checkers tell users: all samples are right, and a misspelt name is wrong."""
+"""What type checkers report to users: all samples are right, and a misspelt name is wrong."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ import pytest
 import modular_tf
 from modular_tf import dlpack, errors
 from tests.architecture.document import blocks
+from tests.fixtures.machine import CACHE_ROOT
 
 CHECKOUT = Path(__file__).parents[2]
-pytestmark = pytest.mark.xdist_group("types for users")
 DOCUMENTS = [CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").rglob("*.md"))]
 
 # Libraries without types, or in a folder of their own: samples with them are run, not type-checked.
 UNTYPED = {"dask.dataframe", "fsspec", "pyarrow.csv", "xarray"}
 
 CHECKERS = {
-    "mypy": ("mypy", "--strict", "--config-file=", "--python-executable"),
-    "pyright": ("pyright", "--project", ".", "--pythonpath"),
+    "mypy": ("mypy", "--strict", "--config-file=", "--python-executable", sys.executable, "."),
+    "pyright": ("pyright", "--project", ".", "--pythonpath", sys.executable),
 }
 
 USES = """
@@ -48,6 +48,7 @@ def use(
     timer.start(stream)
     print(len(memory), explanation)
 """
+WRONG = "import modular_tf\n\nprint(modular_tf.Nmae)\n"
 
 # Inner parts that a few public methods hand to each other, and details of a library's bytes.
 INNER = {
@@ -58,63 +59,39 @@ INNER = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def mypy_cache(tmp_path_factory):
-    """The environment by which one run of mypy reads what another found out about the package."""
-    return {"MYPY_CACHE_DIR": str(tmp_path_factory.mktemp("mypy"))}
-
-
-@pytest.fixture(params=CHECKERS)
-def check(request, tmp_path, mypy_cache):
-    """Return a function that type-checks programs strictly; it gives the checker's output."""
-    (tmp_path / "pyrightconfig.json").write_text(json.dumps({"typeCheckingMode": "strict"}))
-
-    def run(programs, *, status):
-        for name, text in programs.items():
-            (tmp_path / name).write_text(text, encoding="utf-8")
-        command = [sys.executable, "-m", *CHECKERS[request.param], sys.executable]
-        done = subprocess.run(
-            [*command, *programs] if request.param == "mypy" else command,
-            cwd=tmp_path,
-            env={**_without_preloaded_sanitizers(), **mypy_cache},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == status, done.stdout + done.stderr
-        return done.stdout
-
-    return run
-
-
-def _without_preloaded_sanitizers() -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
-    return {**kept, "PYRIGHT_PYTHON_IGNORE_WARNINGS": "1"}
-
-
-def test_the_samples_are_well_typed(check, request):
-    # Examples of the API show types by isinstance, which pyright's strict mode calls unnecessary.
-    is_strict_on_isinstance = request.node.callspec.params["check"] == "pyright"
-    samples = {
+def samples(*, with_reference: bool):
+    """Return the samples of the documents by the names of files."""
+    return {
         f"{document.stem.replace('-', '_')}_line_{block.line}.py": block.text
         for document in DOCUMENTS
-        if not (is_strict_on_isinstance and document.parent.name == "api")
+        if with_reference or document.parent.name != "api"
         for block in blocks(document.read_text(encoding="utf-8"))
         if block.language == "python" and not UNTYPED & set(block.text.split())
     }
 
-    assert len(samples) > 8
-    check(samples, status=0)
 
+@pytest.mark.parametrize("checker", CHECKERS)
+def test_samples_and_uses_are_well_typed_and_a_misspelt_name_is_not(checker, tmp_path):
+    # Examples of the API show types by isinstance, which pyright's strict mode calls unnecessary.
+    programs = samples(with_reference=checker == "mypy")
+    assert len(programs) > 8
+    for name, text in {**programs, "uses.py": USES, "wrong.py": WRONG}.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps({"typeCheckingMode": "strict"}))
+    environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    environment |= {
+        "PYRIGHT_PYTHON_IGNORE_WARNINGS": "1",
+        "MYPY_CACHE_DIR": str(CACHE_ROOT / "mypy"),  # what it found of numpy and pandas lasts
+    }
 
-def test_users_can_name_what_they_hold_and_give_it_to_numpy(check):
-    check({"uses.py": USES}, status=0)
+    command = [sys.executable, "-m", *CHECKERS[checker]]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
 
-
-def test_a_misspelt_name_is_an_error(check):
-    told = check({"wrong.py": "import modular_tf\n\nprint(modular_tf.Nmae)\n"}, status=1)
-
-    assert "Nmae" in told
+    found = [line for line in done.stdout.splitlines() if re.search(r"\berror: ", line)]
+    assert [line for line in found if "wrong.py" not in line] == []
+    assert any("Nmae" in line for line in found), done.stdout + done.stderr
 
 
 def test_types_of_public_methods_can_be_named():
@@ -130,7 +107,7 @@ def test_types_of_public_methods_can_be_named():
     assert unnamed == set()
 
 
-def _classes_of_the_package() -> set[str]:
+def _classes_of_the_package():
     root = Path(modular_tf.__file__).parent
     return {
         node.name
@@ -141,7 +118,7 @@ def _classes_of_the_package() -> set[str]:
     }
 
 
-def _annotated(cls: type) -> set[str]:
+def _annotated(cls):
     """Return the names in the annotations of a class's public members."""
     bodies = [
         ast.parse(inspect.getsource(base)).body[0].body
@@ -149,11 +126,11 @@ def _annotated(cls: type) -> set[str]:
         if base.__module__.startswith("modular_tf.")
         and base.__module__ != "modular_tf.native._dlpack"
     ]
-    told = [ast.unparse(part) for body in bodies for node in body for part in _annotations(node)]
-    return {name for text in told for name in re.findall(r"[A-Z]\w+", text)}
+    shown = [ast.unparse(part) for body in bodies for node in body for part in _annotations(node)]
+    return {name for text in shown for name in re.findall(r"[A-Z]\w+", text)}
 
 
-def _annotations(node: ast.stmt) -> list[ast.expr]:
+def _annotations(node):
     if isinstance(node, ast.AnnAssign):
         is_public = isinstance(node.target, ast.Name) and not node.target.id.startswith("_")
         return [node.annotation] if is_public else []

@@ -11,10 +11,8 @@ import pytest
 
 import modular_tf
 
-KIT = "check"
-
 SUBJECT = """
-    import json, sys
+    import json
     import modular_tf as mtf
     from pathlib import Path
 
@@ -34,101 +32,104 @@ SUBJECT = """
     print(json.dumps([states, read.decode(), copied == bytes(range(64)), named]))
 """
 # The finder of an editable install comes before the path on which the copy lies.
-WITHOUT_EDITABLE_INSTALL = dedent("""
-    import sys
-    sys.meta_path = [
-        finder for finder in sys.meta_path if not type(finder).__module__.startswith("_editable_")
-    ]
-""")
-COMMAND = """
-    import sys
-    from modular_tf.cli.main import run
-    sys.exit(run(sys.argv[1:]))
+WITHOUT_EDITABLE_INSTALL = """
+import sys
+sys.meta_path = [
+    finder for finder in sys.meta_path if not type(finder).__module__.startswith("_editable_")
+]
 """
+# Each command in a fork of its own: the exit status and what it prints.
+COMMANDS = """
+    import json, os, tempfile
+    from modular_tf.cli.main import run
+
+    for words in json.loads(sys.argv[1]):
+        files = [tempfile.TemporaryFile("w+") for _ in range(2)]
+        child = os.fork()
+        if not child:
+            for descriptor, file in enumerate(files, start=1):
+                os.dup2(file.fileno(), descriptor)
+            sys.exit(run(words))
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        print(json.dumps([status, *(file.seek(0) or file.read() for file in files)]), flush=True)
+"""
+MISSING = (
+    "modular-tf: this needs the conformance kit, the package modular_tf.check, which is not"
+    " installed; `pip install --force-reinstall modular_tf` brings it\n"
+)
 
 
 @pytest.fixture(scope="module")
 def host_alone(tmp_path_factory):
     """Return the folder of a copy of the installed package that lacks the kit."""
+
+    def left_out(directory, names):
+        kit = {"check"} if directory in modular_tf.__path__ else set()
+        return {"__pycache__", *kit}.intersection(names)
+
     folder = tmp_path_factory.mktemp("host_alone")
     for installed in modular_tf.__path__:
-        shutil.copytree(
-            installed,
-            folder / "modular_tf",
-            ignore=_all_but_the_host,
-            dirs_exist_ok=True,
-        )
-    assert not (folder / "modular_tf" / KIT).exists()
+        shutil.copytree(installed, folder / "modular_tf", ignore=left_out, dirs_exist_ok=True)
+    assert not (folder / "modular_tf" / "check").exists()
     return folder
-
-
-def _all_but_the_host(directory: str, names: list[str]) -> set[str]:
-    left_out = {KIT} if directory in modular_tf.__path__ else set()
-    return {"__pycache__", *left_out}.intersection(names)
 
 
 @pytest.fixture
 def run_host(run_python, host_alone):
     """Run code in a child process that imports the copy; see `PythonRunner`."""
-    others = os.environ.get("PYTHONPATH")
-    path = os.pathsep.join([str(host_alone), *([others] if others else [])])
+    path = os.pathsep.join(filter(None, [str(host_alone), os.environ.get("PYTHONPATH")]))
 
     def run(code, *arguments, **options):
-        return run_python(
-            WITHOUT_EDITABLE_INSTALL + dedent(code), *arguments, env={"PYTHONPATH": path}, **options
-        )
+        code = WITHOUT_EDITABLE_INSTALL + dedent(code)
+        return run_python(code, *arguments, env={"PYTHONPATH": path}, **options)
+
+    return run
+
+
+@pytest.fixture
+def results_of(run_host):
+    """Return what runs commands; it returns the exit status and the output of each."""
+
+    def run(*commands):
+        words = json.dumps([command.split() for command in commands])
+        return [json.loads(line) for line in run_host(COMMANDS, words).stdout.splitlines()]
 
     return run
 
 
 def test_plugins_load_and_serve_files_and_devices(run_host, host_alone):
-    child = run_host(SUBJECT, host_alone)
-    states, read, copied, named = json.loads(child.stdout)
+    states, read, copied, named = json.loads(run_host(SUBJECT, host_alone).stdout)
 
     assert states["ram_filesystem"] == "loaded"
     assert states["host_device"] == "loaded"
     assert (read, copied, named) == ("written", True, [])
 
 
-@pytest.mark.parametrize(
-    "words", [["list"], ["devices"], ["schemes"], ["why", "ram"]], ids=" ".join
-)
-def test_commands_work(run_host, words):
-    child = run_host(COMMAND, *words)
-
-    assert child.stdout != ""
-    assert child.stderr == ""
+def test_commands_work(results_of):
+    for status, out, err in results_of("list", "devices", "schemes", "why ram"):
+        assert (status, err) == (0, "")
+        assert out != ""
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["check", "ram_filesystem"],
-        ["check", "--list"],
-        ["new", "filesystem", "mine"],
-        ["devices", "--smoke"],
-    ],
-    ids=" ".join,
-)
-def test_commands_of_the_kit_say_that_it_is_missing(run_host, words):
-    child = run_host(COMMAND, *words, status=1)
+def test_commands_of_the_kit_say_that_it_is_missing(results_of):
+    commands = ("check ram_filesystem", "check --list", "new filesystem mine", "devices --smoke")
 
-    assert child.stdout == ""
-    assert child.stderr == (
-        "modular-tf: this needs the conformance kit, the package modular_tf.check, which is not"
-        " installed; `pip install --force-reinstall modular_tf` brings it\n"
-    )
+    assert results_of(*commands) == [[1, "", MISSING]] * 4
 
 
-def test_rules_of_the_host_are_explained_and_those_of_the_kit_are_missing(run_host):
-    host, kit = run_host(COMMAND, "why", "FS-013"), run_host(COMMAND, "why", "FS-222", status=1)
+def test_rules_of_the_host_are_explained_and_those_of_the_kit_are_missing(results_of):
+    host, kit = results_of("why FS-013", "why FS-222")
 
-    assert host.stdout.startswith("rule FS-013 (must): ")
-    assert "those of the conformance kit, which is not installed, are missing" in kit.stdout
+    assert host[1].startswith("rule FS-013 (must): ")
+    assert kit[0] == 1
+    assert "those of the conformance kit, which is not installed, are missing" in kit[1]
 
 
 def test_another_missing_module_is_a_fault_of_ours(run_host):
-    code = 'import sys; sys.modules["modular_tf.cli.plugins"] = None\n' + dedent(COMMAND)
-    child = run_host(code, "schemes", status=70)
-
-    assert "modular_tf.cli.plugins" in child.stderr
+    code = """
+        import sys
+        sys.modules["modular_tf.cli.plugins"] = None
+        from modular_tf.cli.main import run
+        sys.exit(run(["schemes"]))
+    """
+    assert "modular_tf.cli.plugins" in run_host(code, status=70).stderr

@@ -69,7 +69,7 @@ def test_an_interrupt_of_checks_in_this_process_keeps_the_outcomes():
         raise KeyboardInterrupt
 
     report = run_module.check_plugins(
-        candidates, settings, seed=1, limits=Limits(), tell=interrupt, announce=found.append
+        candidates, settings, seed=1, limits=Limits(), on_outcome=interrupt, announce=found.append
     )
 
     assert report.interrupted

@@ -59,7 +59,7 @@ class Steps:
     errors: Mapping[str, str]
 
 
-def _read(output: str) -> Steps:
+def _read(output):
     taken = json.loads(output.splitlines()[-1])
     ours = taken.pop("plugin")[0]
     assert ours, "the plugin has asked the store nothing"
@@ -86,7 +86,7 @@ def take_steps(run_python, environment, s3_store_with_log, tmp_path):
     store, log = s3_store_with_log
     bucket = store.base_uri.removeprefix("s3://")
 
-    def run(program: str) -> Steps:
+    def run(program):
         script = tmp_path / "steps.py"
         script.write_text(f"{PREPARE}\n{program}\ntell()\n")
         return _read(run_python(script, bucket, log, env=environment, timeout=240).stdout)

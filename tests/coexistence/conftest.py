@@ -48,9 +48,21 @@ def use_all(service):
 """
 """What a child does with each kind of plugin; `use_all(service)` does it all."""
 
+ALL = (
+    WORK
+    + """
+with PluginService(plugin_paths=sys.argv[1:]) as service:
+    service.load()
+    assert {"fixture", "ram", "file"} <= service.schemes().keys()
+    for _ in range(2):
+        use_all(service)
+print("reached the end")
+"""
+)
+
 
 @pytest.fixture(scope="session")
-def restless_plugin() -> Path:
+def restless_plugin():
     """Build the plugin of `restless_plugin.c`."""
     source = Path(__file__).with_name("restless_plugin.c")
     return link_library("librestless.so", [compile_object(source)], ["-lpthread"])

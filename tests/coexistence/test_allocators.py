@@ -4,35 +4,25 @@ from __future__ import annotations
 
 import pytest
 
-from tests.coexistence.conftest import WORK
+from tests.coexistence.conftest import ALL
+from tests.fixtures.matrices import sampled
 from tests.fixtures.system_libraries import preloadable
 
-_ALL = (
-    WORK
-    + """
-with PluginService(plugin_paths=sys.argv[1:]) as service:
-    service.load()
-    assert {"fixture", "ram", "file"} <= service.schemes().keys()
-    for _ in range(3):
-        use_all(service)
-print("reached the end")
-"""
-)
 _PRELOADED = {
     "jemalloc": "libjemalloc2",
     "tcmalloc_minimal": "libtcmalloc-minimal4",
     "mimalloc": "libmimalloc2.0",
 }
+_PAIRS = [(name, policy) for name in _PRELOADED for policy in ("always", "never")]
+_SAMPLE = [("jemalloc", "always"), ("tcmalloc_minimal", "never"), ("mimalloc", "never")]
 
 
-@pytest.mark.parametrize("allocator", _PRELOADED)
-@pytest.mark.parametrize("first_contact", ["always", "never"])
-def test_a_preloaded_allocator_serves_plugins_too(
-    allocator, first_contact, run_python, fixture_plugin
-):
+@pytest.mark.parametrize("pair", sampled(_PAIRS, _SAMPLE), ids="-".join)
+def test_a_preloaded_allocator_serves_plugins_too(pair, run_python, fixture_plugin):
+    allocator, first_contact = pair
     library = preloadable(allocator, package=_PRELOADED[allocator])
     child = run_python(
-        _ALL + f'assert "{library}" in open("/proc/self/maps").read()\n',
+        ALL + f'assert "{library}" in open("/proc/self/maps").read()\n',
         fixture_plugin("good"),
         env={"LD_PRELOAD": library, "MODULAR_TF_FIRST_CONTACT": first_contact},
     )
@@ -40,17 +30,16 @@ def test_a_preloaded_allocator_serves_plugins_too(
     assert (child.stdout, child.stderr) == ("reached the end\n", "")
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"MALLOC_PERTURB_": "165"},
-        {"GLIBC_TUNABLES": "glibc.malloc.perturb=90:glibc.malloc.tcache_count=0"},
-        {"PYTHONMALLOC": "debug", "MALLOC_PERTURB_": "165"},
-    ],
-    ids=["perturbed", "tunables", "python's own"],
-)
-def test_fresh_and_freed_memory_may_hold_anything(settings, run_python, fixture_plugin):
-    child = run_python(_ALL, fixture_plugin("good"), env=settings)
+_SETTINGS = {
+    "python's own": {"PYTHONMALLOC": "debug", "MALLOC_PERTURB_": "165"},
+    "perturbed": {"MALLOC_PERTURB_": "165"},
+    "tunables": {"GLIBC_TUNABLES": "glibc.malloc.perturb=90:glibc.malloc.tcache_count=0"},
+}
+
+
+@pytest.mark.parametrize("name", sampled(_SETTINGS, ["python's own"]))
+def test_fresh_and_freed_memory_may_hold_anything(name, run_python, fixture_plugin):
+    child = run_python(ALL, fixture_plugin("good"), env=_SETTINGS[name])
 
     assert (child.stdout, child.stderr) == ("reached the end\n", "")
 

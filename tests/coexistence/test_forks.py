@@ -10,7 +10,9 @@ import pytest
 
 from tests.coexistence.conftest import WORK
 
-_FORK = """
+_FORK = (
+    WORK
+    + """
 import faulthandler
 def forked(task):
     pid = os.fork()
@@ -30,13 +32,13 @@ def forked(task):
 def ended(pid):
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 """
+)
 
 
 @pytest.mark.parametrize("imported", ["", "import modular_tf.native.ffi, modular_tf.native.tensor"])
 def test_children_and_parent_load_after_the_fork(imported, run_python, fixture_plugin):
     run_python(
-        WORK
-        + _FORK
+        _FORK
         + f"{imported}\n"
         + """
 def load_and_use():
@@ -56,8 +58,7 @@ assert ended(forked(lambda: None)) == 0
 def test_a_child_is_forked_while_a_plugin_logs_on_its_threads(run_python, restless_plugin):
     """Each of the host's locks may be held by a thread that the child does not have."""
     run_python(
-        WORK
-        + _FORK
+        _FORK
         + """
 with PluginService(plugin_paths=sys.argv[1:]) as service:
     service.load()
@@ -76,8 +77,7 @@ with PluginService(plugin_paths=sys.argv[1:]) as service:
 
 def test_a_child_has_devices_of_its_own_and_those_of_the_parent_go_on(run_python):
     run_python(
-        WORK
-        + _FORK
+        _FORK
         + """
 with PluginService() as service:
     service.load()
@@ -96,8 +96,7 @@ with PluginService() as service:
 def test_a_watch_stays_with_the_parent(run_python, fixture_plugin, tmp_path):
     (tmp_path / "drop").mkdir()
     run_python(
-        WORK
-        + _FORK
+        _FORK
         + """
 import shutil, time
 drop, plugin = sys.argv[1:]

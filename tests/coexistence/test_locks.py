@@ -1,9 +1,32 @@
-"""The package's locks, when signal handlers raise and when the process forks."""
+"""The package's locks and computed attributes, when signal handlers raise and the process forks."""
 
 from __future__ import annotations
 
+from modular_tf.concurrency.computed_once import computed_once
+
+
+class Subject:
+    def __init__(self):
+        self.calls = 0
+
+    @computed_once
+    def value(self):
+        """Return a value."""
+        self.calls += 1
+        return object()
+
+
+def test_an_attribute_is_computed_once_for_each_instance():
+    one, other = Subject(), Subject()
+
+    assert one.value is one.value
+    assert one.value is not other.value
+    assert (one.calls, other.calls) == (1, 1)
+    assert Subject.value.__doc__ == "Return a value."
+
 
 def test_an_interrupt_at_any_moment_leaves_the_lock_free(run_python):
+    """And a signal handler may take the lock that its thread holds."""
     run_python(
         """
         import random, signal
@@ -16,7 +39,7 @@ def test_an_interrupt_at_any_moment_leaves_the_lock_free(run_python):
             raise Interrupt
 
         signal.signal(signal.SIGALRM, interrupt)
-        lock, dice = ForkLock(), random.Random(1)
+        lock, dice, taken = ForkLock(), random.Random(1), []
         for _ in range(3000):
             try:
                 signal.setitimer(signal.ITIMER_REAL, dice.uniform(1e-5, 1e-4))
@@ -26,17 +49,6 @@ def test_an_interrupt_at_any_moment_leaves_the_lock_free(run_python):
                             pass
             except Interrupt:
                 assert not lock._is_owned()
-        """
-    )
-
-
-def test_a_signal_handler_may_take_the_lock_that_its_thread_holds(run_python):
-    run_python(
-        """
-        import signal
-        from modular_tf.concurrency.fork_lock import ForkLock
-
-        lock, taken = ForkLock(), []
 
         def take(*_):
             with lock:
@@ -51,31 +63,45 @@ def test_a_signal_handler_may_take_the_lock_that_its_thread_holds(run_python):
 
 
 def test_a_child_has_what_its_thread_holds_and_nothing_of_others(run_python):
+    """Neither locks, nor attributes that another thread computes at the fork."""
     run_python(
         """
-        import os, threading
+        import os, signal, threading
+        from modular_tf.concurrency.computed_once import computed_once
         from modular_tf.concurrency.fork_lock import ForkLock
 
         others, own = ForkLock(), ForkLock()
-        held, stop = threading.Event(), threading.Event()
+        held, stop = threading.Barrier(3), threading.Event()
+
+        class Subject:
+            @computed_once
+            def value(self):
+                if threading.current_thread() is not threading.main_thread():
+                    held.wait(60)
+                    stop.wait(60)
+                return 1
 
         def hold():
             with others:
-                held.set()
+                held.wait(60)
                 stop.wait(60)
 
-        holder = threading.Thread(target=hold)
-        holder.start()
+        threads = [threading.Thread(target=each) for each in (hold, lambda: Subject().value)]
+        for thread in threads:
+            thread.start()
         held.wait(60)
         with own:
             pid = os.fork()
             status = 1
-            if pid == 0 and others.acquire(timeout=60) and own._is_owned():
-                status = 0
+            if pid == 0:
+                signal.alarm(60)  # ends a child that waits for ever
+                if others.acquire(timeout=50) and own._is_owned() and Subject().value == 1:
+                    status = 0
         if pid == 0:
             os._exit(status or own._is_owned())
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
         stop.set()
-        holder.join()
+        for thread in threads:
+            thread.join()
         """
     )

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.fixtures.matrices import sampled
+
 _BEGIN = """
 import os, sys, threading
 from modular_tf.service.service import PluginService
@@ -25,27 +27,8 @@ _ENDS = {
     "without ado": ("os._exit(7)", 7),
     "exec": ("os.execv('/bin/sh', ['sh', '-c', 'exit 8'])", 8),
     "in a thread": ("threading.Thread(target=sys.exit).start()", 0),
-}
-
-
-@pytest.mark.parametrize(("code", "status"), _ENDS.values(), ids=_ENDS.keys())
-@pytest.mark.parametrize("verbosity", ["0", "3"], ids=["logged", "dropped"])
-def test_threads_that_log_and_call_the_host(code, status, verbosity, run_python, restless_plugin):
-    child = run_python(
-        _BEGIN + code,
-        restless_plugin,
-        status=status,
-        env={"TF_CPP_MIN_LOG_LEVEL": verbosity},
-    )
-
-    assert child.stdout == "end\n"
-    assert "Fatal" not in child.stderr
-
-
-def test_a_thread_of_python_that_waits_in_a_plugin(run_python, restless_plugin):
-    child = run_python(
-        _BEGIN
-        + """
+    "while a thread waits in a plugin": (
+        """
 waiting = threading.Event()
 def wait():
     file = fs.new_random_access_file("restless://h/stubborn")
@@ -55,7 +38,25 @@ threading.Thread(target=wait, daemon=True).start()
 waiting.wait()
 service.close_at_exit()
 """,
+        0,
+    ),
+}
+_CASES = [f"{end}: {lines}" for end in _ENDS for lines in ("logged", "dropped")]
+_SAMPLE = [
+    "by itself: logged", "closed: dropped", "exit: logged", "without ado: dropped", "exec: logged",
+    "in a thread: dropped", "while a thread waits in a plugin: logged",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", sampled(_CASES, _SAMPLE))
+def test_threads_that_log_and_call_the_host(case, run_python, restless_plugin):
+    end, lines = case.split(": ")
+    code, status = _ENDS[end]
+    child = run_python(
+        _BEGIN + code,
         restless_plugin,
+        status=status,
+        env={"TF_CPP_MIN_LOG_LEVEL": "0" if lines == "logged" else "3"},
     )
 
     assert child.stdout == "end\n"

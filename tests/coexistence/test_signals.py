@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 _BEGIN = """
 import os, signal, subprocess, sys, threading, time
 from modular_tf.service.service import PluginService
@@ -22,68 +20,42 @@ def send(number, times):
 def read(path, number):
     sender = threading.Thread(target=send, args=(number, 2 if path == "stubborn" else 1))
     sender.start()
-    with fs.new_random_access_file("restless://h/" + path) as file:
-        answer = file.read(0, 9)
-    sender.join()
-    return answer
+    try:
+        with fs.new_random_access_file("restless://h/" + path) as file:
+            return file.read(0, 9)
+    finally:
+        sender.join()
 """
-_END = """
+
+
+def test_handlers_run_and_the_call_has_its_answer(run_python, restless_plugin):
+    """Also the user's interrupt, and signals of children, which the application reaps itself."""
+    child = run_python(
+        _BEGIN
+        + """
+for number in (signal.SIGALRM, signal.SIGCHLD, signal.SIGUSR1):
+    for path, expected in (("interrupted", b"i"), ("stubborn", b"ii")):
+        seen = []
+        signal.signal(number, lambda *_: seen.append(1))
+        answer = read(path, number)
+        assert answer == expected, (number, answer)
+        assert seen, number
+for path in ("interrupted", "stubborn"):
+    try:
+        read(path, signal.SIGINT)
+    except KeyboardInterrupt:
+        pass
+    else:
+        raise AssertionError("no interrupt")
+mine = subprocess.Popen([sys.executable, "-c", "raise SystemExit(7)"])
+assert read("interrupted", signal.SIGCHLD) == b"i"
+assert mine.wait() == 7
 with fs.new_random_access_file("restless://after") as file:
     assert file.read(0, 9) == b"x"
 assert fs.open_count == 0
 service.close()
 print("reached the end")
-"""
-
-
-@pytest.mark.parametrize("path", ["interrupted", "stubborn"])
-@pytest.mark.parametrize("signal", ["SIGALRM", "SIGCHLD", "SIGUSR1"])
-def test_handlers_run_and_the_call_has_its_answer(path, signal, run_python, restless_plugin):
-    child = run_python(
-        _BEGIN
-        + f"""
-seen = []
-signal.signal(signal.{signal}, lambda *_: seen.append(1))
-answer = read("{path}", signal.{signal})
-assert answer == b"{"i" if path == "interrupted" else "ii"}", answer
-assert seen
-"""
-        + _END,
-        restless_plugin,
-    )
-
-    assert child.stdout == "reached the end\n"
-
-
-@pytest.mark.parametrize("path", ["interrupted", "stubborn"])
-def test_the_users_interrupt_arrives_when_the_call_returns(path, run_python, restless_plugin):
-    child = run_python(
-        _BEGIN
-        + f"""
-try:
-    read("{path}", signal.SIGINT)
-except KeyboardInterrupt:
-    pass
-else:
-    raise AssertionError("no interrupt")
-"""
-        + _END,
-        restless_plugin,
-    )
-
-    assert child.stdout == "reached the end\n"
-
-
-def test_a_child_of_the_application_is_reaped_by_the_application(run_python, restless_plugin):
-    child = run_python(
-        _BEGIN
-        + """
-signal.signal(signal.SIGCHLD, lambda *_: None)
-mine = subprocess.Popen([sys.executable, "-c", "raise SystemExit(7)"])
-assert read("interrupted", signal.SIGCHLD) == b"i"
-assert mine.wait() == 7
-"""
-        + _END,
+""",
         restless_plugin,
     )
 

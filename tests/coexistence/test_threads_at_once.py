@@ -6,7 +6,9 @@ import pytest
 
 from tests.coexistence.conftest import WORK
 
-_TOGETHER = """
+_TOGETHER = (
+    WORK
+    + """
 import threading
 from concurrent.futures import ThreadPoolExecutor
 def together(task, count):
@@ -17,13 +19,13 @@ def together(task, count):
     with ThreadPoolExecutor(count) as pool:
         return list(pool.map(begin, range(count)))
 """
+)
 
 
 @pytest.mark.parametrize("first_contact", ["always", "never"])
 def test_one_library_in_many_services(first_contact, run_python, fixture_plugin, plugin_report):
     run_python(
-        WORK
-        + _TOGETHER
+        _TOGETHER
         + """
 def load(number):
     with PluginService(plugin_paths=sys.argv[1:], bundled=False) as service:
@@ -43,8 +45,7 @@ assert together(load, 12) == ["loaded"] * 12
 
 def test_one_service_is_loaded_by_many_threads(run_python, fixture_plugin):
     run_python(
-        WORK
-        + _TOGETHER
+        _TOGETHER
         + """
 with PluginService(plugin_paths=sys.argv[1:]) as service:
     reports = together(lambda _: service.load(), 12)
@@ -57,8 +58,7 @@ with PluginService(plugin_paths=sys.argv[1:]) as service:
 
 def test_services_with_everything_at_once(run_python, fixture_plugin, fixture_device_plugin):
     run_python(
-        WORK
-        + _TOGETHER
+        _TOGETHER
         + """
 def load(number):
     with PluginService(plugin_paths=sys.argv[1:]) as service:
@@ -76,8 +76,7 @@ together(load, 8)
 @pytest.mark.wild
 def test_a_published_plugin_is_loaded_by_many_threads(run_python, wild_plugins):
     run_python(
-        WORK
-        + _TOGETHER
+        _TOGETHER
         + """
 def load(number):
     with PluginService(plugin_paths=sys.argv[1:], bundled=False) as service:

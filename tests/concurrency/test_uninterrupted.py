@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import contextvars
-import os
 import signal
 import threading
 
 import pytest
 
 from modular_tf.concurrency.fork_lock import ForkLock
-from modular_tf.concurrency.threads import LastingWork, Work, uninterrupted
-from modular_tf.errors import NotFoundError
+from modular_tf.concurrency.threads import LastingWork, Work, start_thread, uninterrupted
+from modular_tf.errors import NotFoundError, ResourceExhaustedError
 from modular_tf.events.event_log import deliver
 
 PATIENCE_S = 60.0  # what nobody needs
@@ -196,14 +195,15 @@ def test_an_error_is_raised_for_the_first_that_waits_and_no_other_one_for_the_ne
     assert work.outcome() is None
 
 
-def test_where_no_thread_can_be_had_the_caller_does_the_work(monkeypatch):
-    def fail(*_, **__):
-        raise RuntimeError("can't start new thread")
+@pytest.mark.parametrize("how", ["no thread left", "no memory left"])
+def test_where_no_thread_can_be_had_the_caller_does_the_work(how, thread_starts):
+    thread_starts.fail(how, "worker")
+    with pytest.raises(ResourceExhaustedError, match="'worker' could not be started"):
+        start_thread(threading.Thread(target=print, name="worker"))
 
-    monkeypatch.setattr(threading, "_start_new_thread", fail, raising=False)  # until 3.13
-    monkeypatch.setattr(threading, "_start_joinable_thread", fail, raising=False)
-
-    assert uninterrupted(os.getpid)() == os.getpid()
+    thread_starts.fail(how)
+    assert uninterrupted(threading.current_thread)() is MAIN
+    assert thread_starts.has_failed
 
 
 def test_lasting_work_is_not_begun_anew_where_a_signal_handler_raises_an_exception(handle):

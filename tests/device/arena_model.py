@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.device.arena_world import MIB
+from tests.device.arenas import MIB
 
 UNIT = 256
 

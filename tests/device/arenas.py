@@ -7,7 +7,7 @@ from collections import namedtuple
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from modular_tf.errors import InvalidArgumentError, OutOfMemoryError, ResourceExhaustedError
 from modular_tf.native.ffi import ffi, lib
@@ -15,20 +15,13 @@ from modular_tf.native.status import take_error
 from modular_tf.native.strings import decode
 from tests.fixtures.compiler import compile_object, link_library
 
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
-    from modular_tf.errors import ModularTFError
-
-_take = lib.mtf_arena_take
+_take = lib.mtf_arena_take  # benchmarks/arena.py times these
 _free = lib.mtf_arena_free
 
-_LARGEST_SIZE = (1 << 64) - 1
-_LARGEST_ADDRESS = (1 << 64) - 1
-
-
-ARENA_ALIGNMENT = 256
-_NO_LIMIT = (1 << 64) - 1
+KIB = 1 << 10
+MIB = 1 << 20
+GIB = 1 << 30
+_LARGEST_SIZE = _NO_LIMIT = (1 << 64) - 1
 _FIGURES = tuple(name for name, _ in ffi.typeof("mtf_allocator_stats").fields)
 ArenaStats = namedtuple("ArenaStats", _FIGURES)  # noqa: PYI024  (of the C struct)
 
@@ -55,40 +48,31 @@ class HostMemory:
     refused, as a device does whose memory others have taken.
     """
 
-    __slots__ = ("_bytes_limit", "_memory")
-
-    def __init__(self, bytes_limit: int | None = None, *, alignment: int = ARENA_ALIGNMENT) -> None:
-        """Create a source without regions.
-
-        Args:
-            bytes_limit: Regions together are never larger; None for no limit.
-            alignment: Of each region, in bytes: a power of two, at least a pointer's.
-        """
+    def __init__(self, bytes_limit=None, *, alignment=256):
         made = _function("void *(*)(uint64_t, uint64_t)", "host_memory_new")(alignment, _NO_LIMIT)
         if not made:
             raise MemoryError
-        self._memory: Any = ffi.gc(made, _function("mtf_source_release", "host_memory_release"))
+        self._memory = ffi.gc(made, _function("mtf_source_release", "host_memory_release"))
         self.bytes_limit = bytes_limit
 
     @property
-    def bytes_limit(self) -> int | None:
+    def bytes_limit(self):
         """How large all regions together may be; None for no limit."""
         return self._bytes_limit
 
     @bytes_limit.setter
-    def bytes_limit(self, value: int | None) -> None:
+    def bytes_limit(self, value):
         set_limit = _function("void (*)(void *, uint64_t)", "host_memory_set_limit")
         set_limit(self._memory, _NO_LIMIT if value is None else value)
         self._bytes_limit = value
 
     @property
-    def bytes_allocated(self) -> int:
+    def bytes_allocated(self):
         """Bytes in regions that have not come back."""
         return int(_function("uint64_t (*)(void *)", "host_memory_bytes")(self._memory))
 
     @property
-    def source(self) -> RegionSource:
-        """The `RegionSource` for arenas."""
+    def source(self):
         return RegionSource(
             _function("mtf_region_allocate", "host_memory_allocate"),
             _function("mtf_region_free", "host_memory_free"),
@@ -100,7 +84,7 @@ class HostMemory:
 
 
 @cache
-def _library() -> ctypes.CDLL:
+def _library():
     source = compile_object(
         Path(__file__).with_name("host_memory.c"), options=["-fvisibility=default"]
     )
@@ -108,36 +92,73 @@ def _library() -> ctypes.CDLL:
 
 
 @cache
-def _function(kind: str, name: str) -> Any:
+def _function(kind, name):
     return ffi.cast(kind, ctypes.cast(getattr(_library(), name), ctypes.c_void_p).value)
 
 
+class PaperMemory:
+    """Regions that exist on paper only: an arena never touches the memory that it manages.
+
+    Attributes:
+        capacity: Regions together are never larger.
+        skew: Added to each address, which is a multiple of 4 KiB otherwise.
+        asked: The sizes of all requests, in order.
+        given: Address and size of all regions that were given, in order.
+        regions: Address to size of what was given and did not come back.
+        returned: Address and size that came back, and the size that had been given there.
+        meanwhile: Is called in each request before memory is given, and each time some comes back.
+    """
+
+    def __init__(self, capacity=1 << 50, *, skew=0):
+        self.capacity = capacity
+        self.skew = skew
+        self.asked = []
+        self.given = []
+        self.regions = {}
+        self.returned = []
+        self.meanwhile = lambda: None
+        self.next_address = 1 << 40
+        self._allocate = ffi.callback("void *(void *, uint64_t)", self._give)
+        self._free = ffi.callback("void (void *, void *, uint64_t)", self._take_back)
+
+    def _give(self, _context, n_bytes):
+        self.asked.append(n_bytes)
+        self.meanwhile()
+        if sum(self.regions.values()) + n_bytes > self.capacity:
+            return ffi.NULL
+        address = self.next_address + self.skew
+        self.next_address += (n_bytes // 4096 + 2) * 4096  # regions never touch
+        self.regions[address] = n_bytes
+        self.given.append((address, n_bytes))
+        return ffi.cast("void *", address)
+
+    def _take_back(self, _context, address, n_bytes):
+        self.meanwhile()
+        number = int(ffi.cast("uintptr_t", address))
+        self.returned.append((number, n_bytes, self.regions.pop(number, None)))
+
+    @property
+    def source(self):
+        return RegionSource(self._allocate, self._free, ffi.NULL, owner=self)
+
+    def arena(self, bytes_limit=1 << 40, **options):
+        return Arena(self.source, bytes_limit, **options)
+
+
 class Arena:
-    """An arena (core/arena.h), as an object."""
+    """An arena (core/arena.h), as an object.
+
+    Args:
+        source: Where regions come from; it is called when an allocation needs one.
+        bytes_limit: What regions together may reach.
+        growth: Start with a small region; otherwise the first has the size of the limit.
+        garbage_collection: Return unused regions when an allocation would fail without that.
+        name: For messages, such as `GPU:0`.
+    """
 
     __slots__ = ("__weakref__", "_arena", "_name", "_source")
 
-    def __init__(
-        self,
-        source: RegionSource,
-        bytes_limit: int,
-        *,
-        growth: bool = True,
-        garbage_collection: bool = True,
-        name: str = "arena",
-    ) -> None:
-        """Create an arena; the source is called when an allocation needs a region.
-
-        Args:
-            source: Where regions come from; it is kept alive.
-            bytes_limit: What regions together may reach.
-            growth: Start with a small region; otherwise the first has the size of the limit.
-            garbage_collection: Return unused regions when an allocation would fail without that.
-            name: For messages, such as `GPU:0`.
-
-        Raises:
-            InvalidArgumentError: The limit is negative.
-        """
+    def __init__(self, source, bytes_limit, *, growth=True, garbage_collection=True, name="arena"):
         if bytes_limit < 0:
             raise InvalidArgumentError(f"the limit of the arena {name} is {bytes_limit} bytes")
         text = ffi.new("char[]", name.encode(errors="surrogateescape"))
@@ -159,29 +180,11 @@ class Arena:
         self._name = name
         self._check(lib.mtf_arena_new(options, made), "make")
         # The collector may end these in any order: the core counts who needs the arena.
-        self._arena: Any = ffi.gc(made[0], lib.mtf_arena_release)
+        self._arena = ffi.gc(made[0], lib.mtf_arena_release)
         self._source = source
 
-    @property
-    def native(self) -> Any:
-        """The native arena, for functions of the core."""
-        return self._arena
-
-    @property
-    def name(self) -> str:
-        """The name in messages."""
-        return self._name
-
-    def allocate(self, n_bytes: int) -> int:
-        """Return the address of at least `n_bytes` bytes; 0, which may be freed too, for 0 bytes.
-
-        Raises:
-            OutOfMemoryError: The limit or the source is exhausted, or what is free lies in pieces;
-                the message has the picture of the arena. Nothing has changed.
-            InvalidArgumentError: The size is negative.
-            InternalError: The source gave memory twice (rule SE-135), or threw a C++ exception.
-            ClosedError: The arena is closed.
-        """
+    def allocate(self, n_bytes):
+        """Return the address of at least `n_bytes` bytes; 0, which may be freed too, for none."""
         try:
             return _take(self._arena, n_bytes) or self._grow(n_bytes)
         except OverflowError:
@@ -189,17 +192,12 @@ class Arena:
                 raise InvalidArgumentError(f"allocate: {n_bytes} bytes asked") from None
             return self._grow(_LARGEST_SIZE)
 
-    def _grow(self, n_bytes: int) -> int:
+    def _grow(self, n_bytes):
         address = ffi.new("uintptr_t *")
         self._check(lib.mtf_arena_allocate(self._arena, n_bytes, address), "allocate")
         return int(address[0])
 
-    def free(self, address: int) -> None:
-        """Free an allocation, which the device must not use any more; it may be used again at once.
-
-        Raises FailedPreconditionError if it was freed before, InvalidArgumentError if the address
-        lies inside an allocation, or in no region of this arena.
-        """
+    def free(self, address):
         try:
             error = _free(self._arena, address)
         except OverflowError:
@@ -207,47 +205,40 @@ class Arena:
         if error:
             raise self._failed(error, "free")
 
-    def allocated_bytes(self, address: int) -> int:
+    def allocated_bytes(self, address):
         """Return the size of the chunk behind a live allocation; 0 for any other address."""
-        if not 0 <= address <= _LARGEST_ADDRESS:
+        if not 0 <= address <= _LARGEST_SIZE:
             return 0
         return int(lib.mtf_arena_allocated_bytes(self._arena, address))
 
-    def stats(self) -> ArenaStats:
+    def stats(self):
         """Return all figures of one moment."""
         stats = ffi.new("mtf_allocator_stats *")
         lib.mtf_arena_get_stats(self._arena, stats)
         return ArenaStats(*(getattr(stats, name) for name in _FIGURES))
 
-    def picture(self) -> str:
-        """Return a text that shows the regions, their chunks and what is in use.
-
-        Raises OutOfMemoryError if the host has no memory for the text.
-        """
+    def picture(self):
+        """Return a text that shows the regions, their chunks and what is in use."""
         text = ffi.gc(lib.mtf_arena_picture(self._arena), lib.mtf_string_free)
         if not text:
             raise OutOfMemoryError(f"no host memory for the picture of the arena {self._name}")
         return decode(ffi.string(text))
 
-    def close(self) -> None:
-        """Refuse further allocations; free the regions now or after the last live allocation.
-
-        Closing twice is allowed. Raises InternalError if the source threw a C++ exception; all
-        regions count as returned then.
-        """
+    def close(self):
+        """Refuse further allocations; free the regions now or after the last live allocation."""
         self._check(lib.mtf_arena_close(self._arena), "close")
 
-    def __enter__(self) -> Self:
+    def __enter__(self):
         return self
 
-    def __exit__(self, *_exception: object) -> None:
+    def __exit__(self, *_exception):
         self.close()
 
-    def _check(self, error: Any, operation: str) -> None:
+    def _check(self, error, operation):
         if error:
             raise self._failed(error, operation)
 
-    def _failed(self, error: Any, operation: str) -> ModularTFError:
+    def _failed(self, error, operation):
         failure = take_error(error, operation=operation)
         if isinstance(failure, ResourceExhaustedError):
             return OutOfMemoryError(failure.message, operation=operation)

@@ -18,10 +18,6 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 THREADS = 8
 STREAMS = 4
@@ -77,7 +73,7 @@ class Step:
 Program = list[Step]
 
 
-def _resolved(number: int, draw: tuple[int, Kind, int, int, int], before: Program) -> Step:
+def _resolved(number, draw, before):
     """Return a step whose reference exists; one without a choice records or writes instead."""
     thread, kind, stream, other, choice = draw
     wanted = {**dict.fromkeys(_USES_EVENT, Kind.RECORD), Kind.COPY: Kind.WRITE}.get(kind)
@@ -89,7 +85,7 @@ def _resolved(number: int, draw: tuple[int, Kind, int, int, int], before: Progra
     return Step(number, thread, kind, stream, other, choices[-1 - choice % len(choices)])
 
 
-def _relate(step: Step, program: Program) -> None:
+def _relate(step, program):
     """Find what comes before a step, all earlier ones being known."""
     mine = [earlier for earlier in program[: step.number] if earlier.thread == step.thread]
     known = [mine[-1].number] if mine else []
@@ -104,7 +100,7 @@ def _relate(step: Step, program: Program) -> None:
             step.done |= {number, *earlier.done}
 
 
-def _is_waited_for(step: Step, earlier: Step) -> bool:
+def _is_waited_for(step, earlier):
     if step.kind in {Kind.HOST_WAIT, Kind.HOST_BLOCK}:
         return earlier.number == step.of
     if step.kind is Kind.DEPEND and earlier.stream == step.other:
@@ -114,16 +110,16 @@ def _is_waited_for(step: Step, earlier: Step) -> bool:
     )
 
 
-def program_of(draws: Sequence[tuple[int, Kind, int, int, int]]) -> Program:
+def program_of(draws):
     """Return the program of some choices: (thread, kind, stream, other stream, reference)."""
-    program: Program = []
+    program = []
     for number, draw in enumerate(draws):
         program.append(_resolved(number, draw, program))
         _relate(program[-1], program)
     return program
 
 
-def random_program(seed: int, size: int) -> Program:
+def random_program(seed, size):
     """Return a program; the same for the same seed.
 
     A thread mostly stays on its stream, and uses events that are new: so orders come about.
@@ -161,7 +157,7 @@ class Trace:
     snapshots: dict[int, list[bytes]]
     reads: dict[int, set[int]]
 
-    def saw(self, first: Step, then: Step) -> bool | None:
+    def saw(self, first, then):
         """Tell whether `then` saw that `first` was over; None where that leaves no trace."""
         writes = {Kind.WRITE, Kind.FILL}
         match first.kind, then.kind:
@@ -178,7 +174,7 @@ class Trace:
         return None
 
 
-def violations(program: Program, trace: Trace) -> list[str]:
+def violations(program, trace):
     """Return where a trace breaks the order that the program demands."""
     seen = [step for step in program if step.kind in SEEN]
     wrong = {}
@@ -191,7 +187,7 @@ def violations(program: Program, trace: Trace) -> list[str]:
     return list(wrong.values())
 
 
-def demands(program: Program) -> int:
+def demands(program):
     """Return how many orders between two streams a trace of the program is judged by."""
     seen = [step for step in program if step.kind in SEEN]
     return sum(

@@ -6,14 +6,8 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
-from typing import TYPE_CHECKING
 
-from tests.device.order_model import SEEN, STREAMS, THREADS, Kind, Program, Step, Trace
-
-if TYPE_CHECKING:
-    from modular_tf.device.device import Device
-    from modular_tf.device.streams.event import Event
-    from modular_tf.device.streams.stream import Stream
+from tests.device.order_model import SEEN, STREAMS, THREADS, Kind, Trace
 
 _NAP_S = 0.0003
 
@@ -21,7 +15,7 @@ _NAP_S = 0.0003
 class Run:
     """One run of a program: its streams, its memory, and what is seen."""
 
-    def __init__(self, device: Device, program: Program) -> None:
+    def __init__(self, device, program):
         size = len(program)
         self._program = program
         self._streams = [device.create_stream() for _ in range(STREAMS)]
@@ -34,12 +28,12 @@ class Run:
         self._seen = {
             s.number: bytearray(b"\xff") * size**2 for s in program if s.kind is Kind.READ
         }
-        self._events: dict[int, Event] = {}
+        self._events = {}
         self._recorded = {s.number: threading.Event() for s in program if s.kind is Kind.RECORD}
         self._ticks = count()
         self._trace = Trace({}, {}, [], {}, {})
 
-    def __call__(self) -> Trace:
+    def __call__(self):
         """Take all steps, wait for the device, and return what was seen."""
         start = threading.Barrier(THREADS)
         with ThreadPoolExecutor(THREADS) as pool:
@@ -57,11 +51,11 @@ class Run:
         self._trace.snapshots = {number: self._rows(seen) for number, seen in self._seen.items()}
         return self._trace
 
-    def _rows(self, content: bytearray) -> list[bytes]:
+    def _rows(self, content):
         size = len(self._program)
         return [bytes(content[at : at + size]) for at in range(0, size * size, size)]
 
-    def _thread(self, number: int, start: threading.Barrier) -> None:
+    def _thread(self, number, start):
         start.wait()
         try:
             for step in self._program:
@@ -72,18 +66,18 @@ class Run:
                 if step.thread == number and step.kind is Kind.RECORD:
                     self._recorded[step.number].set()
 
-    def _event(self, step: Step) -> Event:
+    def _event(self, step):
         assert step.of is not None
         self._recorded[step.of].wait()
         return self._events[step.of]
 
-    def _take(self, step: Step) -> None:
+    def _take(self, step):
         if step.kind in SEEN:
             self._enqueue(step, self._streams[step.stream], len(self._program))
         else:
             self._order(step, self._streams[step.stream])
 
-    def _enqueue(self, step: Step, stream: Stream, size: int) -> None:
+    def _enqueue(self, step, stream, size):
         memory, row = self._memory, step.number * size
         match step.kind:
             case Kind.CALLBACK:
@@ -98,7 +92,7 @@ class Run:
             case Kind.READ:
                 stream.memcpy_dtoh(self._seen[step.number], memory)
 
-    def _order(self, step: Step, stream: Stream) -> None:
+    def _order(self, step, stream):
         match step.kind:
             case Kind.RECORD:
                 self._events[step.number] = stream.record_event()
@@ -114,7 +108,7 @@ class Run:
             case Kind.HOST_STREAM:
                 stream.block_until_done()
 
-    def _called(self, number: int) -> None:
+    def _called(self, number):
         trace = self._trace
         trace.started[number] = next(self._ticks)
         trace.reads[number] = {read for read, seen in self._seen.items() if seen[-1] != 0xFF}

@@ -22,7 +22,7 @@ from modular_tf.service.service import PluginService
 VALUES = np.arange(24, dtype="f4").reshape(2, 3, 4)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def service(fixture_device_plugin):
     """The host device, and two platforms with two devices each."""
     with PluginService() as made:
@@ -59,17 +59,17 @@ PAIRS = [
 ]
 
 
-@pytest.mark.parametrize("n_bytes", [0, 1, 4096, 1 << 20])
 @pytest.mark.parametrize(("from_", "to"), PAIRS)
-def test_copies_between_devices(service, from_, to, n_bytes):
-    data = (bytes(range(251)) * (n_bytes // 251 + 1))[:n_bytes]
-    with service.device(from_).put(data) as here:
-        there = here.copy_to(service.device(to))
-        assert there.device.name == to
-        assert here.to_bytes() == there.to_bytes() == data
-        here.copy_from(bytes(n_bytes))
-        assert there.to_bytes() == data
-        assert service.device(to).put(here).to_bytes() == bytes(n_bytes)
+def test_copies_between_devices(service, from_, to):
+    for n_bytes in (0, 1, 4096, 1 << 20):
+        data = (bytes(range(251)) * (n_bytes // 251 + 1))[:n_bytes]
+        with service.device(from_).put(data) as here:
+            there = here.copy_to(service.device(to))
+            assert there.device.name == to
+            assert here.to_bytes() == there.to_bytes() == data
+            here.copy_from(bytes(n_bytes))
+            assert there.to_bytes() == data
+            assert service.device(to).put(here).to_bytes() == bytes(n_bytes)
 
 
 @pytest.mark.parametrize("memory", ["host", "unified"])
@@ -176,18 +176,6 @@ def test_a_negation_still_to_be_done_is_refused_before_anything_is_copied(servic
     assert device.put(lazy.resolve_neg()).to_numpy().tolist() == [-2]
 
 
-def test_torch_takes_and_gives(service):
-    import torch
-
-    device = service.device("CPU:0")
-    there = device.put(torch.arange(6).reshape(2, 3).T)
-    assert there.to_numpy().tolist() == [[0, 3], [1, 4], [2, 5]]
-    assert torch.from_dlpack(there.to_host()).tolist() == [[0, 3], [1, 4], [2, 5]]
-    shared = device.put(torch.ones(3, dtype=torch.bfloat16), memory="unified")
-    view = torch.from_dlpack(shared)
-    assert (view.dtype, view.data_ptr()) == (torch.bfloat16, shared.address)
-
-
 # -- ends -----------------------------------------------------------------------------------------
 
 
@@ -281,6 +269,7 @@ def test_consumers_keep_memory_that_was_closed(service):
 
 def test_memory_goes_back_at_once(service):
     device = service.device("CPU:0")
+    device.context.compute.block_until_done()  # it keeps what tests before have used
     before = device.allocator_stats().bytes_in_use
     there = device.put(bytes(1 << 20))
     taken = there.__dlpack__(max_version=(1, 0))
@@ -332,7 +321,3 @@ def test_a_failing_copy_back_leaves_the_array(faulty):
             read()
     assert not there.closed
     there.copy_from(VALUES)
-
-
-def test_null_handles_are_handles(faulty):
-    np.testing.assert_array_equal(faulty("handles-null").put(VALUES).to_numpy(), VALUES)

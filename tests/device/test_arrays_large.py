@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
+from tests.fixtures.matrices import BEYOND_THE_SAMPLE
+
+pytestmark = BEYOND_THE_SAMPLE
 
 
 def test_a_gibibyte_on_the_host_device(run_python):
@@ -35,23 +37,23 @@ def test_a_gibibyte_on_the_host_device(run_python):
     )
 
 
-@pytest.mark.parametrize("memory", ["host", "unified"])
-def test_a_gibibyte_in_memory_of_the_host(run_python, memory):
+def test_a_gibibyte_in_memory_of_the_host(run_python):
     run_python(
         """
-        import sys
         import numpy as np
         from modular_tf import PluginService
 
         with PluginService() as service:
             service.load("host_device")
             device = service.device("CPU:0")
-            there = device.put(np.arange(1 << 28, dtype="u4"), memory=sys.argv[1])
-            view = np.from_dlpack(there)
-            assert view.ctypes.data == there.address
-            for start in range(0, 1 << 28, 1 << 22):
-                expected = np.arange(start, start + (1 << 22), dtype="u4")
-                assert (view[start : start + (1 << 22)] == expected).all()
-        """,
-        memory,
+            for memory in ("host", "unified"):
+                there = device.put(np.arange(1 << 28, dtype="u4"), memory=memory)
+                view = np.from_dlpack(there)
+                assert view.ctypes.data == there.address
+                for start in range(0, 1 << 28, 1 << 22):
+                    expected = np.arange(start, start + (1 << 22), dtype="u4")
+                    assert (view[start : start + (1 << 22)] == expected).all()
+                del view
+                there.close()
+        """
     )

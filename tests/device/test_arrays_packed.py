@@ -10,7 +10,6 @@ import pytest
 from modular_tf.abi.dlpack_elements import ELEMENT_TYPES
 from modular_tf.errors import InvalidArgumentError
 from modular_tf.native.tensor import Tensor
-from modular_tf.service.service import PluginService
 from tests.dlpack.memory import CPU, Memory
 from tests.dlpack.packing_model import DTYPES, lane_values, packed, padded
 
@@ -18,14 +17,6 @@ COUNTS = (0, 1, 3, 8, 17)
 MEMORIES = ("device", "host", "unified")
 LAYOUTS = {False: packed, True: padded}
 SUBBYTE = [one for one in ELEMENT_TYPES if one.is_subbyte and one.module is not None]
-
-
-@pytest.fixture(scope="module")
-def cpu():
-    """The bundled host device."""
-    with PluginService() as service:
-        service.load("host_device")
-        yield service.device("CPU:0")
 
 
 def tensor_of(dtype, values, count, *, is_padded):
@@ -37,7 +28,7 @@ def tensor_of(dtype, values, count, *, is_padded):
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_either_layout_is_copied_over_either(cpu, dtype):
-    for memory, count in product(MEMORIES, COUNTS):
+    for memory, count in (*product(["device"], COUNTS), ("host", 17), ("unified", 17)):
         before, after = lane_values(dtype, count), lane_values(dtype, count, seed=1)
         for is_padded, layout in LAYOUTS.items():
             made = tensor_of(dtype, before, count, is_padded=is_padded)

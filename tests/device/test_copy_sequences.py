@@ -85,9 +85,10 @@ def test_put_and_to_bytes_are_these_copies(recording, device, size):
     assert recording.calls[: len(expected)] == expected
 
 
-def test_between_two_devices_without_a_byte(recording):
+@pytest.mark.parametrize("size", [16, 0])
+def test_between_two_devices_of_one_plugin(recording, size):
     with recording.devices() as [here, there]:
-        source, target = here.allocate(0), there.allocate(0)
+        source, target = here.allocate(size), there.allocate(size)
         assert [len(here.context.streams), len(there.context.streams)] == [4, 4]
         recording.clear()
         event = here.context.copy_to_device(there.context, target, source)
@@ -95,10 +96,19 @@ def test_between_two_devices_without_a_byte(recording):
             SYNC,
             "create_stream_dependency s4 s1",
             "create_stream_dependency s4 s5",
+            *(["memcpy_dtod s4 16"] if size else []),
             "create_event",
             "record_event s4 e1",
         ]
         event.wait()
+
+
+def test_on_one_device(recording, device):
+    source, target = device.allocate(16), device.allocate(16)
+    assert len(device.context.streams) == 4
+    recording.clear()
+    device.context.copy_on_device(target, source)
+    assert recording.calls == ["memcpy_dtod s1 16"]
 
 
 def copied_across(recording, second, size):

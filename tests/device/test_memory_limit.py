@@ -51,22 +51,20 @@ def test_a_fraction_is_of_the_total(fraction, limit):
     assert device_bytes_limit(GIB - 45 * MIB, 8 * GIB, fraction=fraction) == limit
 
 
-@pytest.mark.parametrize("options", [{"fraction": 1.5}, {"unified_memory": True}])
-def test_unified_memory_is_refused_in_tensorflow_s_words(options):
-    with pytest.raises(InternalError, match="Unified memory is not supported yet"):
-        device_bytes_limit(GIB, GIB, **options)
-
-
-@pytest.mark.parametrize("fraction", [-0.1, float("nan")])
-def test_an_impossible_fraction_is_refused(fraction):
-    with pytest.raises(InvalidArgumentError, match="fraction"):
-        device_bytes_limit(GIB, GIB, fraction=fraction)
-
-
-@pytest.mark.parametrize(("free", "total"), [(-1, GIB), (GIB, -1)])
-def test_an_impossible_usage_is_the_plugin_s_fault(free, total):
-    with pytest.raises(InternalError, match="device_memory_usage reported"):
-        device_bytes_limit(free, total)
+@pytest.mark.parametrize(
+    ("usage", "options", "error", "message"),
+    [
+        ((GIB, GIB), {"fraction": 1.5}, InternalError, "Unified memory is not supported yet"),
+        ((GIB, GIB), {"unified_memory": True}, InternalError, "Unified memory is not supported"),
+        ((GIB, GIB), {"fraction": -0.1}, InvalidArgumentError, "fraction"),
+        ((GIB, GIB), {"fraction": float("nan")}, InvalidArgumentError, "fraction"),
+        ((-1, GIB), {}, InternalError, "device_memory_usage reported"),
+        ((GIB, -1), {}, InternalError, "device_memory_usage reported"),
+    ],
+)
+def test_what_cannot_be_is_refused(usage, options, error, message):
+    with pytest.raises(error, match=message):
+        device_bytes_limit(*usage, **options)
 
 
 @pytest.mark.parametrize(

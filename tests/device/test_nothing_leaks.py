@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tests.device.conftest import ROOT
 from tests.fixtures.memory_in_use import COUNTED, Growth
 
 ROUND = 300
 
 _COUNT = f"""
 import sys
-sys.path.append(sys.argv[2])
-from pathlib import Path
 from modular_tf.device.streams import stream as host_callback
 from tests.fixtures.memory_in_use import growth, join_threads
 
@@ -48,7 +45,7 @@ def judge(device):
 
 _RECORDING = """
 from tests.device.recording import RecordingPlugin
-recording = RecordingPlugin(Path(sys.argv[1]))
+recording = RecordingPlugin(sys.argv[1])
 forget = recording.clear
 with recording.devices() as [device, _]:
     judge(device)
@@ -67,7 +64,7 @@ with PluginService() as service:
 
 _PLATFORMS = """
 from tests.device.recording import RecordingPlugin
-recording = RecordingPlugin(Path(sys.argv[1]))
+recording = RecordingPlugin(sys.argv[1])
 forget = recording.clear
 
 def use(_, n):
@@ -84,7 +81,7 @@ judge(None)
     "subject", [_RECORDING, _HOST, _PLATFORMS], ids=["objects", "host device", "platforms"]
 )
 def test_nothing_is_left(run_python, recording_library, subject):
-    child = run_python(_COUNT + subject, recording_library, ROOT, env=COUNTED)
+    child = run_python(_COUNT + subject, recording_library, env=COUNTED)
     growth = Growth(*map(int, child.stdout.split()))
 
     assert growth.memory < ROUND * 8  # 8 bytes per turn: less than the smallest of its objects

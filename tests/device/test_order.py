@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from modular_tf.device.streams.stream import Stream
 from tests.device.order_model import (
+    SEEN,
     Kind,
     Trace,
     demands,
@@ -47,61 +48,47 @@ def test_the_programs_demand_something():
 A, B = 0, 1  # threads, or streams
 
 
-def test_a_stream_keeps_the_order_of_one_thread():
-    program = program_of([(A, Kind.CALLBACK, A, 0, 0), (A, Kind.READ, A, 0, 0)])
-    assert program[1].done == {0}
+def program(*steps):
+    """Return the program of steps (thread, kind, stream)."""
+    return program_of([(thread, kind, stream, A, 0) for thread, kind, stream in steps])
 
 
-def test_neither_threads_nor_streams_are_ordered_by_themselves():
-    apart = program_of([(A, Kind.CALLBACK, A, 0, 0), (A, Kind.CALLBACK, B, 0, 0)])
-    assert apart[1].done == set()
-    raced = program_of([(A, Kind.CALLBACK, A, 0, 0), (B, Kind.CALLBACK, A, 0, 0)])
-    assert raced[1].done == set()
+USES_OF_EVENTS = [Kind.WAIT_EVENT, Kind.HOST_WAIT, Kind.HOST_BLOCK]
+CALL = Kind.CALLBACK
+PROGRAMS = {
+    "a stream keeps the order of one thread": ([(A, CALL, A), (A, Kind.READ, A)], {0}),
+    "streams are not ordered by themselves": ([(A, CALL, A), (A, CALL, B)], set()),
+    "threads are not ordered by themselves": ([(A, CALL, A), (B, CALL, A)], set()),
+    **{
+        f"{kind.value} orders two threads and streams": (
+            [(A, CALL, A), (A, Kind.RECORD, A), (A, CALL, A), (B, kind, B), (B, CALL, B)],
+            {0},
+        )
+        for kind in USES_OF_EVENTS
+    },
+    "a dependency is of one thread": (
+        [(A, CALL, A), (B, CALL, A), (A, Kind.DEPEND, B), (A, CALL, B)],
+        {0},
+    ),
+    "a wait for a stream orders what the thread does then": (
+        [(A, CALL, A), (A, Kind.HOST_STREAM, A), (A, CALL, B)],
+        {0},
+    ),
+}
 
 
-@pytest.mark.parametrize("kind", [Kind.WAIT_EVENT, Kind.HOST_WAIT, Kind.HOST_BLOCK])
-def test_an_event_orders_two_threads_and_streams(kind):
-    program = program_of(
-        [
-            (A, Kind.CALLBACK, A, 0, 0),
-            (A, Kind.RECORD, A, 0, 0),
-            (A, Kind.CALLBACK, A, 0, 0),
-            (B, kind, B, 0, 0),
-            (B, Kind.CALLBACK, B, 0, 0),
-        ]
-    )
-    assert program[4].done - {3} == {0, 1}
-
-
-def test_a_dependency_is_of_one_thread():
-    program = program_of(
-        [
-            (A, Kind.CALLBACK, A, 0, 0),
-            (B, Kind.CALLBACK, A, 0, 0),
-            (A, Kind.DEPEND, B, A, 0),
-            (A, Kind.CALLBACK, B, 0, 0),
-        ]
-    )
-    assert program[3].done == {0, 2}
-
-
-def test_a_wait_for_a_stream_orders_what_the_thread_does_then():
-    program = program_of(
-        [
-            (A, Kind.CALLBACK, A, 0, 0),
-            (A, Kind.HOST_STREAM, A, 0, 0),
-            (A, Kind.CALLBACK, B, 0, 0),
-        ]
-    )
-    assert program[2].done == {0}
+@pytest.mark.parametrize(("steps", "done"), PROGRAMS.values(), ids=PROGRAMS)
+def test_the_last_step_of_a_program_waits_for_what_the_model_says(steps, done):
+    whole = program(*steps)
+    assert {n for n in whole[-1].done if whole[n].kind in SEEN} == done
 
 
 def test_a_trace_out_of_order_is_found():
-    program = program_of([(A, Kind.CALLBACK, A, 0, 0), (A, Kind.CALLBACK, A, 0, 0)])
+    calls = program((A, CALL, A), (A, CALL, A))
     right = Trace({0: 0, 1: 2}, {0: 1, 1: 3}, [], {}, {})
     wrong = Trace({0: 0, 1: 1}, {0: 2, 1: 3}, [], {}, {})
-    assert violations(program, right) == []
-    [found] = violations(program, wrong)
+    assert violations(calls, right) == []
+    [found] = violations(calls, wrong)
     assert "did not wait for" in found
 
 
@@ -109,15 +96,8 @@ def test_a_trace_out_of_order_is_found():
 def test_a_device_that_loses_a_dependency_is_found(host_device, monkeypatch, lost):
     """The slow side of the dependency waits until the other has run, which it must not."""
     kind = {"wait_event": Kind.WAIT_EVENT, "wait_for": Kind.DEPEND}[lost]
-    program = program_of(
-        [
-            *[(A, Kind.CALLBACK, A, 0, 0)] * 3,
-            (A, Kind.RECORD, A, 0, 0),
-            (A, kind, B, A, 0),
-            (A, Kind.CALLBACK, B, 0, 0),
-        ]
-    )
-    run, overtaken = Run(host_device, program), threading.Event()
+    steps = program(*[(A, CALL, A)] * 3, (A, Kind.RECORD, A), (A, kind, B), (A, CALL, B))
+    run, overtaken = Run(host_device, steps), threading.Event()
     monkeypatch.setattr(Stream, lost, lambda *_: None)
 
     def call(number):
@@ -128,4 +108,4 @@ def test_a_device_that_loses_a_dependency_is_found(host_device, monkeypatch, los
             overtaken.set()
 
     monkeypatch.setattr(run, "_called", call)
-    assert len(violations(program, run())) == 3
+    assert len(violations(steps, run())) == 3

@@ -8,23 +8,17 @@ import pytest
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.device.registry import DeviceRegistry
-from modular_tf.errors import (
-    InternalError,
-    ModularTFError,
-    UnavailableError,
-)
+from modular_tf.errors import InternalError, ModularTFError, UnavailableError
 from tests.device.steering import RAISES_STANDARD_EXCEPTION
 
 
-@pytest.mark.parametrize(("reported", "count"), [(0, 0), (-1, 0), (-(2**31), 0), (1, 1), (7, 7)])
+@pytest.mark.parametrize(
+    ("reported", "count"), [(0, 0), (-1, 0), (-(2**31), 0), (1, 1), (7, 7), (None, 0)]
+)
 def test_counts(steered, platform, reported, count):
+    """None: the plugin leaves the host's variable alone."""
     steered.set_count(reported)
     assert platform.device_count() == count
-
-
-def test_an_untouched_count_is_none(steered, platform):
-    steered.set_count(None)
-    assert platform.device_count() == 0
 
 
 @pytest.mark.parametrize("count", [4097, 2**31 - 1])
@@ -40,12 +34,6 @@ def test_a_failing_count_has_the_plugins_code(steered, platform):
     with pytest.raises(UnavailableError, match="driver restarts") as caught:
         platform.device_count()
     assert (caught.value.rule, caught.value.operation) == ("SE-040", "get_device_count")
-
-
-def test_a_throwing_count_is_an_error(steered, platform):
-    steered.fail("get_device_count", RAISES_STANDARD_EXCEPTION, "bad_alloc")
-    with pytest.raises(InternalError, match="bad_alloc"):
-        platform.device_count()
 
 
 def test_a_count_is_asked_at_each_listing(steered, platform):
@@ -90,12 +78,6 @@ def test_a_device_without_size_is_warned_of(steered, platform):
     assert [found.rule_id for found in details.warnings] == ["SE-043"]
 
 
-def test_a_throwing_create_is_an_error(steered, platform):
-    steered.fail("create_device", RAISES_STANDARD_EXCEPTION, "no such chip")
-    with pytest.raises(InternalError, match="no such chip"):
-        platform.device_details(0)
-
-
 @pytest.mark.parametrize(
     ("field", "detail"),
     [
@@ -104,23 +86,17 @@ def test_a_throwing_create_is_an_error(steered, platform):
         ("pci_bus_id", "pci_bus_id"),
     ],
 )
-class TestStrings:
-    def test_null_is_not_known(self, steered, platform, field, detail):
-        steered.set_field("SP_Device", field, 0)
-        details = platform.device_details(0)
-        assert getattr(details, detail) is None
-        assert details.warnings == ()
-
-    def test_unreadable_is_not_known_and_warned_of(self, steered, platform, field, detail):
-        steered.set_field("SP_Device", field, 0x1000)
-        details = platform.device_details(0)
-        assert getattr(details, detail) is None
-        assert [found.rule_id for found in details.warnings] == ["SE-044"]
-
-    def test_any_bytes_survive(self, steered, platform, field, detail):
-        steered.set_field("SP_Device", field, steered.text(b"caf\xe9"))
-        text = getattr(platform.device_details(0), detail)
-        assert text.encode("utf-8", "surrogateescape") == b"caf\xe9"
+@pytest.mark.parametrize(
+    ("text", "shown", "rules"),
+    [(None, None, []), (0x1000, None, ["SE-044"]), (b"caf\xe9", "caf\udce9", [])],
+    ids=["null", "unreadable", "bytes"],
+)
+def test_strings(steered, platform, field, detail, text, shown, rules):
+    value = steered.text(text) if isinstance(text, bytes) else text or 0
+    steered.set_field("SP_Device", field, value)
+    details = platform.device_details(0)
+    assert getattr(details, detail) == shown
+    assert [found.rule_id for found in details.warnings] == rules
 
 
 def test_strings_past_the_announced_size_are_not_read(steered, platform):
@@ -131,32 +107,11 @@ def test_strings_past_the_announced_size_are_not_read(steered, platform):
     assert [found.rule_id for found in details.warnings] == ["SE-030"]
 
 
-def test_a_throwing_device_function_costs_its_detail_only(steered, platform):
-    steered.fail("get_numa_node", RAISES_STANDARD_EXCEPTION, "sysfs is gone")
-    details = platform.device_details(0)
-    assert (details.numa_node, details.gflops) == (None, 12.5)
-    assert [found.rule_id for found in details.warnings] == ["SE-045"]
-
-
 def test_a_device_struct_of_the_plugins_own_is_followed(steered, platform):
     steered.point("SP_Device", "own")
     details = platform.device_details(0)
     assert details.hardware_name == "Steered 1000"
     assert [found.rule_id for found in details.warnings] == ["SE-007"]
-
-
-def test_a_wild_device_struct_is_refused(in_child):
-    output = in_child(
-        "from modular_tf.errors import FailedPreconditionError\n"
-        "platform = steered.load()\n"
-        "steered.point('SP_Device', 'nowhere')\n"
-        "try:\n"
-        "    platform.device_details(0)\n"
-        "except FailedPreconditionError as error:\n"
-        "    print(error.rule)\n"
-        "platform.close()\n"
-    )
-    assert output.split() == ["SE-008"]
 
 
 def test_a_throwing_destroy_device_does_not_stop_the_rest(steered):
@@ -176,17 +131,22 @@ def test_a_throwing_destroy_device_does_not_stop_the_rest(steered):
     ]
 
 
-def test_garbage_in_any_field_never_crashes(in_child):
-    output = in_child(
+def test_wild_pointers_and_garbage_in_any_field_never_crash(in_child):
+    lines = in_child(
         "import random\n"
         "from modular_tf.abi.layouts import layout\n"
-        "from modular_tf.errors import ModularTFError\n"
+        "from modular_tf.errors import FailedPreconditionError, ModularTFError\n"
         "from modular_tf.loading.device_dialect import HOSTED\n"
-        "from tests.device.steering import TABLES\n"
+        "steered.point('SP_Device', 'nowhere')\n"
+        "with steered.load() as platform:\n"
+        "    try:\n"
+        "        platform.device_details(0)\n"
+        "    except FailedPreconditionError as error:\n"
+        "        print(error.rule)\n"
         "chance = random.Random(20200908)\n"
         "accepted = refused = 0\n"
         "for _ in range(400):\n"
-        "    steered = SteeredPlugin(Path(sys.argv[1]))\n"
+        "    steered.call('reset')\n"
         "    for _ in range(chance.randint(1, 3)):\n"
         "        table = chance.choice(TABLES)\n"
         "        size = layout(table, HOSTED).size\n"
@@ -202,4 +162,4 @@ def test_garbage_in_any_field_never_crashes(in_child):
         "        refused += 1\n"
         "print(accepted > 20, refused > 20)\n"
     )
-    assert output.split() == ["True", "True"]
+    assert lines == ["SE-008", "True True"]

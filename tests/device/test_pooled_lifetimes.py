@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from modular_tf.errors import InternalError
-from tests.device.arena_world import MIB
+from tests.device.arenas import MIB
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Rules SE-001 to SE-020: what SE_InitPlugin must leave behind."""
+"""Rules SE-001 to SE-033: what SE_InitPlugin and the functions that create tables leave behind."""
 
 from __future__ import annotations
 
@@ -9,11 +9,18 @@ import pytest
 from modular_tf.abi.layouts import layout
 from modular_tf.abi.status_codes import Code
 from modular_tf.device.platform import load_device_platform
-from modular_tf.errors import PluginError
+from modular_tf.errors import InternalError, PluginError
 from modular_tf.loading.device_dialect import HOSTED
-from tests.device.steering import RAISES_INT, RAISES_STANDARD_EXCEPTION
+from tests.device.steering import RAISES_INT, RAISES_STANDARD_EXCEPTION, TABLES
 
-BOTH_DESTROYED = ["destroy_platform", "destroy_platform_fns"]
+PARAMS, PLATFORM, FNS, DEVICE_FNS, EXECUTOR, _ = TABLES
+TIMERS = ["create_timer", "destroy_timer", "start_timer", "stop_timer"]
+UNIFIED = ["unified_memory_allocate", "unified_memory_deallocate"]
+UNCHECKED_COPIES = ["memcpy_dtod", "sync_memcpy_dtod"]
+FILLS = ["mem_zero", "memset", "memset32"]  # TensorFlow's host needs them, this one does not
+OPTIONAL = {*UNIFIED, *TIMERS, *UNCHECKED_COPIES, "block_host_until_done"}
+SLOTS = [slot.name for slot in layout(EXECUTOR, HOSTED).slots]
+REQUIRED = [name for name in SLOTS if name not in {*OPTIONAL, *FILLS}]
 REQUIRED_FNS = [
     "create_device",
     "destroy_device",
@@ -22,7 +29,163 @@ REQUIRED_FNS = [
     "create_stream_executor",
     "destroy_stream_executor",
 ]
+DETAILS = ["get_numa_node", "get_memory_bandwidth", "get_gflops"]
+FLAGS = ["supports_unified_memory", "use_bfc_allocator", "force_memory_growth"]
+NO_CODE = [8, 0x4141414141414141, 0xFFFFFFFFFFFFFFF8]
+GOOD_NAMES = [b"A", b"GPU", b"MY_DEVICE", b"X__"]
 BAD_NAMES = [b"", b"gpu", b"PROBE1", b"NPU-X", b"A/B", b"A:B", b"_GPU", b"Probe", b"GPU\n", b"\xff"]
+
+
+def without(*slots):
+    return dict.fromkeys(slots, 0)
+
+
+ACCEPTED = [
+    (PARAMS, {"struct_size": 0}, "SE-005"),
+    (PLATFORM, {"struct_size": 0}, "SE-011"),
+    (FNS, {"struct_size": 0}, "SE-017"),
+    (DEVICE_FNS, {"struct_size": 0}, "SE-022"),
+    (EXECUTOR, {"struct_size": 0}, "SE-024"),
+    (PLATFORM, {"struct_size": 40}, None),  # sizeof, not the macro
+    (PLATFORM, {"struct_size": 44}, "SE-031"),
+    (EXECUTOR, {"struct_size": 320}, "SE-031"),
+    (DEVICE_FNS, {"struct_size": 48}, "SE-031"),
+    *((PARAMS, {f"{part}_version": 7}, "SE-006") for part in ("major", "minor", "patch")),
+    *((PLATFORM, {flag: 2}, "SE-016") for flag in FLAGS),
+    (FNS, without("create_timer_fns", "destroy_timer_fns"), None),
+    (FNS, without("create_timer_fns"), "SE-020"),
+    (FNS, without("destroy_timer_fns"), "SE-020"),
+    (DEVICE_FNS, without(*DETAILS), None),
+    *((EXECUTOR, without(slot), "SE-033") for slot in FILLS),
+    *((EXECUTOR, without(slot), "SE-027") for slot in UNCHECKED_COPIES),
+    *((EXECUTOR, without(slot), "SE-028") for slot in TIMERS),
+    (EXECUTOR, without(*TIMERS, "block_host_until_done"), None),
+    (EXECUTOR, without(UNIFIED[0]), None),
+    (EXECUTOR, without(UNIFIED[1]), None),
+]
+REFUSED = [
+    *((PLATFORM, {"name": address}, "SE-012") for address in (0, 0x1000)),
+    *((PLATFORM, {"type": address}, "SE-014") for address in (0, 0x1000)),
+    *((FNS, without(slot), "SE-018") for slot in REQUIRED_FNS),
+    (FNS, without("get_device_count"), "SE-019"),
+    *((EXECUTOR, without(slot), "SE-025") for slot in REQUIRED),
+]
+
+
+def case_id(value):
+    return "-".join(value) if isinstance(value, dict) else str(value)
+
+
+def spoil(steered, table, fields):
+    for name, value in fields.items():
+        steered.set_field(table, name, value)
+
+
+@pytest.mark.parametrize(("table", "fields", "rule"), ACCEPTED, ids=case_id)
+def test_what_can_be_used_is_accepted_with_a_warning_or_none(steered, table, fields, rule):
+    spoil(steered, table, fields)
+    assert steered.warned_of() == ([rule] if rule else [])
+
+
+@pytest.mark.parametrize(("table", "fields", "rule"), REFUSED, ids=case_id)
+def test_what_cannot_be_used_is_refused_by_name(steered, table, fields, rule):
+    spoil(steered, table, fields)
+    error = steered.refusal()
+    (field,) = fields
+
+    assert [found.rule_id for found in error.violations] == [rule]
+    missing = "not a readable string" if fields[field] else "is NULL"
+    assert f"{table}.{field} " in error.message
+    assert missing in error.message
+    assert steered.calls[-2:] == ["destroy_platform", "destroy_platform_fns"]
+
+
+@pytest.mark.parametrize(("field", "rule"), [("name", "SE-013"), ("type", "SE-015")])
+def test_names_have_capitals_and_underscores(steered, field, rule):
+    for text in BAD_NAMES:
+        steered.set_field(PLATFORM, field, steered.text(text))
+        assert steered.refused_for() == [rule], text
+    for text in GOOD_NAMES:
+        steered.set_field(PLATFORM, field, steered.text(text))
+        assert steered.warned_of() == [], text
+
+
+def test_the_required_slots_are_tensorflows():
+    numbers = [index for index, name in enumerate(SLOTS) if name in {*REQUIRED, *FILLS}]
+    # device-abi B2, by slot number
+    assert numbers == [*range(4), *range(6, 17), 21, 22, 24, 25, 27, *range(29, 34)]
+
+
+def test_an_empty_executor_breaks_the_rule_once_per_slot(steered):
+    spoil(steered, EXECUTOR, without(*SLOTS))
+    assert steered.refused_for() == ["SE-025"] * len(REQUIRED)
+
+
+@pytest.mark.parametrize("missing", UNIFIED)
+def test_unified_memory_needs_both_functions(steered, missing):
+    spoil(steered, PLATFORM, {"supports_unified_memory": 1})
+    spoil(steered, EXECUTOR, without(missing))
+    assert steered.refused_for() == ["SE-026"]
+
+
+@pytest.mark.parametrize("slot", DETAILS)
+def test_a_detail_without_function_is_not_known(steered, slot):
+    spoil(steered, DEVICE_FNS, without(slot))
+    with steered.load() as platform:
+        assert getattr(platform.device_details(0), slot.removeprefix("get_")) is None
+
+
+def test_slots_past_the_announced_size_count_as_null(steered):
+    spoil(steered, EXECUTOR, {"struct_size": 272})
+    error = steered.refusal()
+    assert [found.rule_id for found in error.violations] == ["SE-030", "SE-025", "SE-033"]
+    assert "host_callback is NULL" in error.message
+
+
+def test_untouched_sizes_are_no_fault(steered):
+    tables = [PLATFORM, FNS, EXECUTOR, DEVICE_FNS]
+    for table in tables:  # one more each time
+        steered.leave_size(table)
+        assert steered.warned_of() == []
+    with steered.load() as platform:
+        for table in (platform.tables.platform, platform.tables.executor):
+            assert table.value("struct_size") == layout(table.layout.name, HOSTED).struct_size
+        assert platform.device_count() == 2
+
+
+@pytest.mark.parametrize(
+    ("slot", "rule", "called"),
+    [
+        ("destroy_platform", "SE-009", "destroy_platform_fns"),
+        ("destroy_platform_fns", "SE-010", "destroy_platform"),
+    ],
+)
+def test_destroy_functions_are_required(steered, slot, rule, called):
+    spoil(steered, PARAMS, without(slot))
+    assert steered.refused_for() == [rule]
+    assert steered.calls[-3:] == ["destroy_device_fns", "destroy_stream_executor", called]
+
+
+def test_slots_must_be_code(in_child):
+    """In a child process, which ends where one is called."""
+    slots = [(FNS, slot) for slot in ["get_device_count", *REQUIRED_FNS]]
+    slots += [(EXECUTOR, slot) for slot in ("allocate", "memcpy_dtod", "host_callback")]
+    slots += [(DEVICE_FNS, slot) for slot in DETAILS]
+    lines = in_child(
+        f"for table, slot in {slots}:\n"
+        f"    for wild in [*{NO_CODE}, steered.data]:\n"
+        "        steered.call('reset')\n"
+        "        steered.set_field(table, slot, wild)\n"
+        "        print(table, slot, *steered.refused_for())\n"
+        f"steered.call('reset')\n"
+        f"steered.set_field('{PARAMS}', 'destroy_platform', steered.data)\n"
+        "print(*steered.refused_for(), steered.calls[-1])\n"
+    )
+    wild = [f"{table} {slot} SE-029" for table, slot in slots for _ in (*NO_CODE, "data")]
+    assert lines == [*wild, "SE-029 destroy_platform_fns"]
+
+
+# -- functions that fail -----------------------------------------------------------------------
 
 
 class LibraryWithoutEntry:
@@ -32,185 +195,79 @@ class LibraryWithoutEntry:
         return None
 
 
-def test_entry_point_is_required():
+def test_an_entry_point_is_required():
     with pytest.raises(PluginError, match="SE_InitPlugin is not exported") as caught:
         load_device_platform(LibraryWithoutEntry(), plugin_name="empty")
-    assert caught.value.rule == "SE-001"
-    assert caught.value.code is Code.FAILED_PRECONDITION
+    assert (caught.value.rule, caught.value.code) == ("SE-001", Code.FAILED_PRECONDITION)
 
 
-def test_own_status_is_passed_on_and_nothing_is_torn_down(steered):
-    steered.fail("SE_InitPlugin", Code.PERMISSION_DENIED, "no licence")
+@pytest.mark.parametrize(
+    ("how", "code", "text"),
+    [
+        (Code.PERMISSION_DENIED, Code.PERMISSION_DENIED, "no licence"),
+        (RAISES_STANDARD_EXCEPTION, Code.INTERNAL, "no licence"),
+        (RAISES_INT, Code.INTERNAL, "not a std::exception"),
+    ],
+)
+def test_a_failing_entry_point_is_an_error_and_nothing_is_torn_down(steered, how, code, text):
+    steered.fail("SE_InitPlugin", how, "no licence")
     error = steered.refusal()
-    assert (error.rule, error.code) == ("SE-002", Code.PERMISSION_DENIED)
-    assert "no licence" in error.message
+    assert (error.rule, error.code) == ("SE-002", code)
+    assert text in error.message
     assert steered.calls == ["init"]
 
 
 @pytest.mark.parametrize(
-    ("kind", "text"),
-    [(RAISES_STANDARD_EXCEPTION, "told to fail"), (RAISES_INT, "not a std::exception")],
-)
-def test_exceptions_become_errors(steered, kind, text):
-    steered.fail("SE_InitPlugin", kind)
-    error = steered.refusal()
-    assert (error.rule, error.code) == ("SE-002", Code.INTERNAL)
-    assert text in error.message
-
-
-@pytest.mark.parametrize(
-    ("table", "rule"),
+    ("operation", "rule", "torn_down"),
     [
-        ("SE_PlatformRegistrationParams", "SE-005"),
-        ("SP_Platform", "SE-011"),
-        ("SP_PlatformFns", "SE-017"),
-        ("SP_DeviceFns", "SE-022"),
-        ("SP_StreamExecutor", "SE-024"),
+        ("create_device_fns", "SE-021", "destroy_stream_executor"),
+        ("create_stream_executor", "SE-023", "destroy_device_fns"),
     ],
 )
-def test_a_size_of_zero_is_warned_of(steered, table, rule):
-    steered.set_field(table, "struct_size", 0)
-    assert steered.warned_of() == [rule]
-
-
-@pytest.mark.parametrize("table", ["SP_Platform", "SP_PlatformFns", "SP_StreamExecutor"])
-def test_an_untouched_size_is_no_fault(steered, table):
-    steered.leave_size(table)
-    assert steered.warned_of() == []
-
-
-def test_all_sizes_untouched_is_no_fault(steered):
-    for table in ("SP_Platform", "SP_PlatformFns", "SP_DeviceFns", "SP_StreamExecutor"):
-        steered.leave_size(table)
-    with steered.load() as platform:
-        assert platform.warnings == ()
-        for table in (platform.tables.platform, platform.tables.executor):
-            assert table.value("struct_size") == layout(table.layout.name, HOSTED).struct_size
-        assert platform.device_count() == 2
-
-
-def test_sizeof_instead_of_the_macro_is_no_fault(steered):
-    steered.set_field("SP_Platform", "struct_size", 40)
-    assert steered.warned_of() == []
-
-
-@pytest.mark.parametrize(
-    ("table", "size"), [("SP_Platform", 44), ("SP_StreamExecutor", 320), ("SP_DeviceFns", 48)]
-)
-def test_a_newer_struct_is_taken_with_a_warning(steered, table, size):
-    steered.set_field(table, "struct_size", size)
-    assert steered.warned_of() == ["SE-031"]
-
-
-def test_slots_past_the_announced_size_count_as_null(steered):
-    steered.set_field("SP_StreamExecutor", "struct_size", 272)
+def test_a_failing_create_function(steered, operation, rule, torn_down):
+    steered.fail(operation, Code.RESOURCE_EXHAUSTED, "out of handles")
     error = steered.refusal()
-    assert [found.rule_id for found in error.violations] == ["SE-030", "SE-025", "SE-033"]
-    assert "host_callback is NULL" in error.message
+    assert (error.rule, error.code) == (rule, Code.RESOURCE_EXHAUSTED)
+    assert "out of handles" in error.message
+    # what was created is destroyed, what failed is not
+    assert steered.calls[-3:] == [torn_down, "destroy_platform", "destroy_platform_fns"]
 
 
-@pytest.mark.parametrize("part", ["major", "minor", "patch"])
-def test_other_versions_are_warned_of(steered, part):
-    steered.set_field("SE_PlatformRegistrationParams", f"{part}_version", 7)
-    assert steered.warned_of() == ["SE-006"]
-
-
-@pytest.mark.parametrize(
-    ("slot", "rule", "called"),
-    [
-        ("destroy_platform", "SE-009", ["destroy_platform_fns"]),
-        ("destroy_platform_fns", "SE-010", ["destroy_platform"]),
-    ],
-)
-def test_destroy_functions_are_required(steered, slot, rule, called):
-    steered.set_field("SE_PlatformRegistrationParams", slot, 0)
-    assert steered.refused_for() == [rule]
-    assert steered.calls[-3:] == ["destroy_device_fns", "destroy_stream_executor", *called]
-
-
-@pytest.mark.parametrize(
-    ("field", "unset", "malformed"), [("name", "SE-012", "SE-013"), ("type", "SE-014", "SE-015")]
-)
-class TestNames:
-    def test_null(self, steered, field, unset, malformed):
-        steered.set_field("SP_Platform", field, 0)
-        assert steered.refused_for() == [unset]
-
-    def test_unreadable(self, steered, field, unset, malformed):
-        steered.set_field("SP_Platform", field, 0x1000)
-        assert steered.refused_for() == [unset]
-        assert "not a readable string" in steered.refusal().message
-
-    @pytest.mark.parametrize("text", BAD_NAMES)
-    def test_malformed(self, steered, field, unset, malformed, text):
-        steered.set_field("SP_Platform", field, steered.text(text))
-        assert steered.refused_for() == [malformed]
-
-    @pytest.mark.parametrize("text", [b"A", b"GPU", b"MY_DEVICE", b"X__"])
-    def test_accepted(self, steered, field, unset, malformed, text):
-        steered.set_field("SP_Platform", field, steered.text(text))
-        assert steered.warned_of() == []
-
-
-@pytest.mark.parametrize(
-    "flag", ["supports_unified_memory", "use_bfc_allocator", "force_memory_growth"]
-)
-def test_flags_other_than_0_and_1_are_warned_of(steered, flag):
-    steered.set_field("SP_Platform", flag, 2)
-    assert steered.warned_of() == ["SE-016"]
-
-
-@pytest.mark.parametrize("slot", REQUIRED_FNS)
-def test_platform_functions_are_required(steered, slot):
-    steered.set_field("SP_PlatformFns", slot, 0)
+def test_a_refused_plugin_is_torn_down_in_tensorflows_order_whatever_throws(steered):
+    spoil(steered, EXECUTOR, without("allocate"))
+    steered.fail("destroy_stream_executor", RAISES_STANDARD_EXCEPTION, "still in use")
     error = steered.refusal()
-    assert error.rule == "SE-018"
-    assert f"SP_PlatformFns.{slot} is NULL" in error.message
-    assert steered.calls[-2:] == BOTH_DESTROYED
+    assert [found.rule_id for found in error.violations] == ["SE-025", "SE-032"]
+    assert "still in use" in error.message
+    assert steered.calls == [
+        "init",
+        "create_device_fns",
+        "create_stream_executor",
+        "destroy_device_fns",
+        "destroy_stream_executor",
+        "destroy_platform",
+        "destroy_platform_fns",
+    ]
 
 
-def test_get_device_count_is_required(steered):
-    steered.set_field("SP_PlatformFns", "get_device_count", 0)
-    assert steered.refused_for() == ["SE-019"]
+def test_a_throwing_destroy_at_close_is_raised_after_all_have_run(steered):
+    steered.fail("destroy_stream_executor", RAISES_STANDARD_EXCEPTION, "still in use")
+    platform = steered.load()
+    with pytest.raises(InternalError, match="still in use") as caught:
+        platform.close()
+    assert caught.value.rule == "SE-032"
+    assert steered.calls[-1] == "destroy_platform_fns"
+    platform.close()
 
 
-def test_timer_functions_are_optional(steered):
-    steered.set_field("SP_PlatformFns", "create_timer_fns", 0)
-    steered.set_field("SP_PlatformFns", "destroy_timer_fns", 0)
-    assert steered.warned_of() == []
+# -- what a refusal says -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("slot", ["create_timer_fns", "destroy_timer_fns"])
-def test_half_a_pair_of_timer_functions_is_warned_of(steered, slot):
-    steered.set_field("SP_PlatformFns", slot, 0)
-    assert steered.warned_of() == ["SE-020"]
-
-
-@pytest.mark.parametrize("slot", ["get_device_count", *REQUIRED_FNS])
-@pytest.mark.parametrize("wild", [8, 0x4141414141414141, 0xFFFFFFFFFFFFFFF8])
-def test_slots_must_be_code(in_child, slot, wild):
-    output = in_child(
-        f"steered.set_field('SP_PlatformFns', {slot!r}, {wild})\nprint(*steered.refused_for())\n"
-    )
-    assert output.split() == ["SE-029"]
-
-
-def test_readable_data_is_not_code(in_child):
-    output = in_child(
-        "steered.set_field('SE_PlatformRegistrationParams', 'destroy_platform', steered.data)\n"
-        "print(*steered.refused_for())\n"
-        "print(*steered.calls[-1:])\n"
-    )
-    assert output.split() == ["SE-029", "destroy_platform_fns"]
-
-
-def test_every_violation_is_collected(steered):
-    steered.set_field("SE_PlatformRegistrationParams", "destroy_platform", 0)
-    steered.set_field("SE_PlatformRegistrationParams", "minor_version", 9)
-    steered.set_field("SP_Platform", "type", steered.text(b"gpu"))
-    steered.set_field("SP_PlatformFns", "destroy_device", 0)
-    steered.set_field("SP_PlatformFns", "get_device_count", 0)
-    steered.set_field("SP_StreamExecutor", "allocate", 0)
+def test_a_refusal_has_every_violation_and_survives_pickling(steered):
+    spoil(steered, PARAMS, {"destroy_platform": 0, "minor_version": 9})
+    spoil(steered, PLATFORM, {"type": steered.text(b"gpu")})
+    spoil(steered, FNS, without("destroy_device", "get_device_count"))
+    spoil(steered, EXECUTOR, without("allocate"))
     error = steered.refusal()
     assert [found.rule_id for found in error.violations] == [
         "SE-006",
@@ -224,46 +281,49 @@ def test_every_violation_is_collected(steered):
     for expected in ("SE-015", "SE-018", "SE-019", "SE-025", "'gpu'", "allocate"):
         assert expected in error.message
 
-
-def test_the_message_names_plugin_field_rule_and_remedy(steered):
-    steered.set_field("SP_Platform", "type", steered.text(b"gpu"))
-    error = steered.refusal()
-    assert error.plugin == "steered"
-    assert error.path == steered.library.path
-    for part in (steered.library.path, "SP_Platform.type", "'gpu'", "SE-015", "MY_DEVICE"):
-        assert part in error.message
-
-
-class TestReplacedStructs:
-    """device-abi A6: plugins that assign a fresh struct to *params, or point to their own."""
-
-    @pytest.mark.parametrize("table", ["SP_Platform", "SP_PlatformFns"])
-    @pytest.mark.parametrize("to", ["null", "own"])
-    def test_are_followed_with_a_warning(self, steered, table, to):
-        steered.point(table, to)
-        with steered.load() as platform:
-            assert [found.rule_id for found in platform.warnings] == ["SE-007"]
-            assert platform.platform == "STEERED_PLATFORM"
-            assert platform.device_count() == 2
-        assert steered.calls[-2:] == BOTH_DESTROYED
-
-    @pytest.mark.parametrize("table", ["SP_DeviceFns", "SP_StreamExecutor"])
-    def test_are_followed_in_later_tables_too(self, steered, table):
-        steered.point(table, "own")
-        assert steered.warned_of() == ["SE-007"]
-
-    @pytest.mark.parametrize(
-        "table", ["SP_Platform", "SP_PlatformFns", "SP_DeviceFns", "SP_StreamExecutor"]
-    )
-    def test_wild_pointers_are_refused(self, in_child, table):
-        output = in_child(f"steered.point({table!r}, 'nowhere')\nprint(*steered.refused_for())\n")
-        assert "SE-008" in output.split()
-
-
-def test_a_refusal_survives_pickling(steered):
-    steered.set_field("SP_PlatformFns", "get_device_count", 0)
-    error = steered.refusal()
     copy = pickle.loads(pickle.dumps(error))
     assert type(copy) is type(error)
     assert (copy.message, copy.rule, copy.code) == (error.message, error.rule, error.code)
     assert copy.violations == error.violations
+
+
+def test_the_message_names_plugin_field_rule_and_remedy(steered):
+    spoil(steered, PLATFORM, {"type": steered.text(b"gpu")})
+    error = steered.refusal()
+    assert (error.plugin, error.path) == ("steered", steered.library.path)
+    for part in (steered.library.path, "SP_Platform.type", "'gpu'", "SE-015", "MY_DEVICE"):
+        assert part in error.message
+
+
+# -- device-abi A6: plugins that assign a fresh struct to *params, or point to their own --------
+
+
+@pytest.mark.parametrize(
+    ("table", "to"),
+    [
+        (PLATFORM, "null"),
+        (PLATFORM, "own"),
+        (FNS, "null"),
+        (FNS, "own"),
+        (DEVICE_FNS, "own"),
+        (EXECUTOR, "own"),
+    ],
+)
+def test_replaced_structs_are_followed_with_a_warning(steered, table, to):
+    steered.point(table, to)
+    with steered.load() as platform:
+        assert [found.rule_id for found in platform.warnings] == ["SE-007"]
+        assert platform.platform == "STEERED_PLATFORM"
+        assert platform.device_count() == 2
+    assert steered.calls[-2:] == ["destroy_platform", "destroy_platform_fns"]
+
+
+def test_wild_pointers_to_structs_are_refused(in_child):
+    tables = [PLATFORM, FNS, DEVICE_FNS, EXECUTOR]
+    lines = in_child(
+        f"for table in {tables}:\n"
+        "    steered.call('reset')\n"
+        "    steered.point(table, 'nowhere')\n"
+        "    print(*steered.refused_for())\n"
+    )
+    assert ["SE-008" in line.split() for line in lines] == [True] * len(tables)

@@ -1,4 +1,4 @@
-"""Streams: order, waiting, failures, and the end in any order."""
+"""Streams and events: order, waiting, and the end in any order; failures: test_every_slot.py."""
 
 from __future__ import annotations
 
@@ -9,12 +9,17 @@ import threading
 import pytest
 
 from modular_tf.abi.status_codes import Code
+from modular_tf.device.factory import PythonDeviceFactory
+from modular_tf.device.registry import DeviceRegistry
+from modular_tf.device.streams.event import EventStatus
 from modular_tf.errors import (
     ClosedError,
     DataLossError,
+    DeadlineExceededError,
     InternalError,
     ModularTFError,
     ResourceExhaustedError,
+    UnimplementedError,
 )
 from tests.device.recording import LEAVES_OUTPUTS_ALONE, THROWS
 
@@ -35,33 +40,34 @@ def test_dependencies_and_events_reach_the_plugin(recording, device):
     ]
 
 
-def test_waiting_by_the_plugin_or_by_an_event(recording):
+WAIT = ["create_event", "record_event s1 e1", "get_event_status e1"]
+
+
+@pytest.mark.parametrize(
+    ("left_out", "calls"),
+    [
+        ([], [*WAIT, "block_host_until_done s1", "get_stream_status s1"]),
+        (
+            ["block_host_until_done"],
+            [
+                *WAIT,
+                "create_event",
+                "record_event s1 e2",
+                "block_host_for_event e2",
+                "destroy_event e2",
+                "get_stream_status s1",
+            ],
+        ),
+    ],
+    ids=["by the plugin", "by an event"],
+)
+def test_waiting_by_the_plugin_or_by_an_event(recording, left_out, calls):
+    recording.leave_out(*left_out)
     with recording.devices() as [device, _]:
         stream = device.create_stream()
         recording.clear()
         stream.block_until_done()
-        assert recording.calls == [
-            "create_event",
-            "record_event s1 e1",
-            "get_event_status e1",
-            "block_host_until_done s1",
-            "get_stream_status s1",
-        ]
-    recording.leave_out("block_host_until_done")
-    with recording.devices() as [device, _]:
-        stream = device.create_stream()
-        recording.clear()
-        stream.block_until_done()
-        assert recording.calls == [
-            "create_event",
-            "record_event s2 e2",
-            "get_event_status e2",
-            "create_event",
-            "record_event s2 e3",
-            "block_host_for_event e3",
-            "destroy_event e3",
-            "get_stream_status s2",
-        ]
+        assert recording.calls == calls
 
 
 def test_the_status_of_a_stream(recording, device):
@@ -72,31 +78,6 @@ def test_the_status_of_a_stream(recording, device):
     assert isinstance(stream.error, DataLossError)
     with pytest.raises(DataLossError, match="told to fail"):
         stream.block_until_done()
-
-
-SLOTS = {
-    "create_stream": lambda d, s, o, e: d.create_stream(),
-    "create_stream_dependency": lambda d, s, o, e: s.wait_for(o),
-    "create_event": lambda d, s, o, e: d.create_event(),
-    "record_event": lambda d, s, o, e: s.record_event(),
-    "wait_for_event": lambda d, s, o, e: s.wait_event(e),
-    "block_host_for_event": lambda d, s, o, e: e.block(),
-    "block_host_until_done": lambda d, s, o, e: s.block_until_done(),
-    "synchronize_all_activity": lambda d, s, o, e: d.synchronize(),
-}
-
-
-@pytest.mark.parametrize("code", [Code.RESOURCE_EXHAUSTED, Code.UNAVAILABLE, THROWS])
-@pytest.mark.parametrize("slot", SLOTS)
-def test_a_failing_slot_is_typed_and_the_device_goes_on(recording, device, slot, code):
-    stream, other = device.create_stream(), device.create_stream()
-    event = stream.record_event()
-    recording.fail(slot, code)
-    with pytest.raises(ModularTFError, match=slot) as caught:
-        SLOTS[slot](device, stream, other, event)
-    assert caught.value.code == (Code.INTERNAL if code == THROWS else code)
-    recording.heal()
-    SLOTS[slot](device, stream, other, event)
 
 
 def test_outputs_that_are_left_alone_are_null_handles(recording, device):
@@ -132,6 +113,99 @@ def test_a_stream_that_cannot_be_made_leaves_nothing(recording):
         recording.heal()
         assert len(device.context.streams) == 4
     assert recording.count("destroy_stream") == 4
+
+
+def test_waiting_leaves_other_threads_alone(host_device):
+    stream, go_on, waited = host_device.create_stream(), threading.Event(), threading.Event()
+    stream.add_callback(go_on.wait)
+    event = stream.record_event()
+
+    def wait():
+        event.wait()
+        stream.block_until_done()
+        waited.set()
+
+    waiter = threading.Thread(target=wait)
+    waiter.start()
+    assert event.status is EventStatus.PENDING
+    assert not waited.is_set()
+    go_on.set()
+    waiter.join()
+    assert waited.is_set()
+    assert event.done
+    assert stream.status is Code.OK
+
+
+def test_an_internal_error_of_the_core_names_the_plugin(recording, device):
+    recording.fail("create_stream", THROWS)
+    with pytest.raises(InternalError, match=r"thrown by create_stream \(plugin recording\)"):
+        device.create_stream()
+
+
+def test_python_devices_say_that_they_do_no_work():
+    class Factory:
+        device_type = "SPECTATOR"
+        platform = "SPECTATORS"
+
+        def device_count(self):
+            return 1
+
+    registry = DeviceRegistry()
+    registry.register(PythonDeviceFactory(Factory(), plugin="mine"), plugin="mine")
+    [device] = registry.devices("SPECTATOR")
+    with pytest.raises(UnimplementedError, match="mine describes devices"):
+        device.create_stream()
+
+
+# -- events ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("reported", "status"),
+    [
+        *((status, status) for status in EventStatus),
+        *((number, EventStatus.UNKNOWN) for number in (77, -1, 4, -(1 << 31))),
+    ],
+)
+def test_the_status_of_an_event_is_the_plugins(recording, device, reported, status):
+    event = device.create_stream().record_event()
+    recording.say_of_events(reported)
+    assert event.status is status
+
+
+@pytest.mark.parametrize("status", [EventStatus.ERROR, EventStatus.UNKNOWN])
+def test_failed_work_is_an_error_of_that_event(recording, device, status):
+    event = device.create_stream().record_event()
+    recording.say_of_events(status)
+    for wait in (event.wait, lambda: event.done):
+        with pytest.raises(InternalError, match=status.name) as caught:
+            wait()
+        assert caught.value.operation == "get_event_status"
+    recording.say_of_events(EventStatus.COMPLETE)
+    device.create_stream().record_event().wait()
+
+
+def test_waiting_for_an_event_has_an_end(recording, device):
+    event = device.create_stream().record_event()
+    recording.say_of_events(EventStatus.PENDING)
+    assert not event.done
+    for timeout in (0, 0.02, -1):
+        with pytest.raises(DeadlineExceededError, match="not reached"):
+            event.wait(timeout)
+    recording.say_of_events(EventStatus.COMPLETE)
+    event.wait(0)
+
+
+def test_an_event_may_be_recorded_again(host_device):
+    stream, event = host_device.create_stream(), host_device.create_event()
+    go_on = threading.Event()
+    event.record(stream)
+    event.wait()
+    stream.add_callback(go_on.wait)
+    event.record(stream)
+    assert event.status is EventStatus.PENDING
+    go_on.set()
+    event.wait()
 
 
 # -- the end -----------------------------------------------------------------------------------
@@ -226,15 +300,6 @@ def test_a_failure_while_all_ends_is_raised_in_the_end(recording):
     assert recording.count("destroy_stream") == 1
 
 
-def test_a_throwing_destroy_function_harms_nobody(recording):
-    with recording.devices() as [device, _]:
-        stream, other = device.create_stream(), device.create_stream()
-        recording.fail("destroy_stream", THROWS)
-        stream.close()
-        other.record_event().wait()
-    assert recording.count("destroy_stream") == 2
-
-
 def test_two_platforms_of_one_plugin_end_apart(recording):
     with recording.devices() as [first, _]:
         kept = first.create_stream()
@@ -248,13 +313,11 @@ def test_two_platforms_of_one_plugin_end_apart(recording):
 
 def test_work_in_flight_is_done_before_the_end(host_device):
     out = bytearray(8 << 20)
-    service_device = host_device
-    memory = service_device.allocate(len(out))
-    stream = service_device.create_stream()
+    memory, stream = host_device.allocate(len(out)), host_device.create_stream()
     for value in range(30):
         stream.memset(memory, value)
     stream.memcpy_dtoh(out, memory)
-    service_device.factory.close()
+    host_device.factory.close()
     assert out == bytes([29]) * len(out)
     assert stream.closed
 
@@ -284,15 +347,9 @@ def test_calls_of_other_threads_end_before_the_platform(recording):
     assert recording.count("destroy_event") == recording.count("create_event")
 
 
-def test_a_forked_child_destroys_nothing(run_python, recording_library):
-    from tests.device.conftest import ROOT
-
-    result = run_python(
-        "import gc, os, sys; sys.path.append(sys.argv[2])\n"
-        "from pathlib import Path\n"
+def test_a_forked_child_destroys_nothing(in_child):
+    lines = in_child(
         "from modular_tf.errors import ClosedError\n"
-        "from tests.device.recording import RecordingPlugin\n"
-        "recording = RecordingPlugin(Path(sys.argv[1]))\n"
         "with recording.devices() as [device, other]:\n"
         "    stream, memory = device.create_stream(), device.allocate(8)\n"
         "    pinned = device.allocate_host(8)\n"
@@ -310,21 +367,13 @@ def test_a_forked_child_destroys_nothing(run_python, recording_library):
         "    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
         "    stream.memcpy_htod(memory, b'still up'); stream.block_until_done()\n"
         "    pinned.close()\n"
-        "print(recording.allocated, recording.count('destroy_stream'))\n",
-        recording_library,
-        ROOT,
+        "print(recording.allocated, recording.count('destroy_stream'))\n"
     )
-    assert result.stdout.split() == ["0", "0", "1"]
+    assert lines == ["0", "0 1"]
 
 
-def test_the_end_of_the_interpreter_is_quiet(run_python, recording_library):
-    from tests.device.conftest import ROOT
-
-    result = run_python(
-        "import sys; sys.path.append(sys.argv[2])\n"
-        "from pathlib import Path\n"
-        "from tests.device.recording import RecordingPlugin\n"
-        "recording = RecordingPlugin(Path(sys.argv[1]))\n"
+def test_the_end_of_the_interpreter_is_quiet(in_child):
+    lines = in_child(
         "loaded = recording.devices()\n"
         "device = loaded.__enter__()[0]\n"
         "stream, memory = device.create_stream(), device.allocate(8)\n"
@@ -333,45 +382,6 @@ def test_the_end_of_the_interpreter_is_quiet(run_python, recording_library):
         "stream.add_callback(lambda: None)\n"
         "view = device.allocate_host(16).view\n"
         "cycle = [stream, memory, event, view]; cycle.append(cycle)\n"
-        "print('end')\n",
-        recording_library,
-        ROOT,
+        "print('end')\n"
     )
-    assert (result.stdout, result.stderr) == ("end\n", "")
-
-
-def test_python_devices_say_that_they_do_no_work():
-    from modular_tf.device.registry import DeviceRegistry
-    from modular_tf.errors import UnimplementedError
-
-    class Factory:
-        device_type = "SPECTATOR"
-        platform = "SPECTATORS"
-
-        def device_count(self):
-            return 1
-
-    registry = DeviceRegistry()
-    from modular_tf.device.factory import PythonDeviceFactory
-
-    registry.register(PythonDeviceFactory(Factory(), plugin="mine"), plugin="mine")
-    [device] = registry.devices("SPECTATOR")
-    with pytest.raises(UnimplementedError, match="mine describes devices"):
-        device.create_stream()
-
-
-def test_waiting_leaves_other_threads_alone(host_device):
-    stream, go_on = host_device.create_stream(), threading.Event()
-    stream.add_callback(go_on.wait)
-    waiter = threading.Thread(target=stream.block_until_done)
-    waiter.start()
-    assert waiter.is_alive()
-    go_on.set()
-    waiter.join()
-    assert stream.status is Code.OK
-
-
-def test_an_internal_error_of_the_core_names_the_plugin(recording, device):
-    recording.fail("create_stream", THROWS)
-    with pytest.raises(InternalError, match=r"thrown by create_stream \(plugin recording\)"):
-        device.create_stream()
+    assert lines == ["end"]

@@ -50,7 +50,7 @@ class ElfBuilder:
     segments: tuple[tuple[int, int, int, int], ...] = ()
     flags: int = 5
 
-    def build(self) -> bytes:
+    def build(self):
         """Return the bytes of the library."""
         self._strings = bytearray(b"\0")
         symbols, gnu, sysv = self._symbols()
@@ -63,7 +63,7 @@ class ElfBuilder:
         parts |= self.tables
         return self._assemble(parts, named)
 
-    def _assemble(self, parts: dict[str, bytes], named: list[tuple[int, int]]) -> bytes:
+    def _assemble(self, parts, named):
         head = 16 + _HEADER.size
         count = 2 + len(self.segments)
         at = _aligned(head + count * _PROGRAM_HEADER.size)
@@ -79,10 +79,8 @@ class ElfBuilder:
         front = self._header(count) + b"".join(self._program_header(*h) for h in headers)
         return front + bytes(at - len(front)) + body + dynamic
 
-    def _dynamic(
-        self, parts: dict[str, bytes], where: dict[str, int], named: list[tuple[int, int]]
-    ) -> bytes:
-        tags: dict[int, int | None] = {
+    def _dynamic(self, parts, where, named):
+        tags = {
             5: where["strings"],
             10: len(parts["strings"]),
             6: where["symbols"],
@@ -95,19 +93,19 @@ class ElfBuilder:
         entries = [*named, *((tag, value) for tag, value in tags.items() if value is not None)]
         return b"".join(struct.pack("<qQ", tag, value) for tag, value in [*entries, (0, 0)])
 
-    def _header(self, count: int) -> bytes:
+    def _header(self, count):
         ident = b"\x7fELF" + bytes([self.bits // 32, 1 if self.order == "<" else 2, 1])
         table, entry = 16 + _HEADER.size, _PROGRAM_HEADER.size
         machine = self.machine if self.order == "<" else self.machine << 8 | self.machine >> 8
         fields = (self.type, machine & 0xFFFF, 1, 0, table, 0, 0, table, entry, count, 0, 0, 0)
         return ident.ljust(16, b"\0") + _HEADER.pack(*fields)
 
-    def _program_header(self, type_: int, offset: int, address: int, size: int) -> bytes:
+    def _program_header(self, type_, offset, address, size):
         alignment = PAGESIZE if type_ == _PT_LOAD else 0
         # In memory it is as long as in the file.
         return _PROGRAM_HEADER.pack(type_, self.flags, offset, address, 0, size, size, alignment)
 
-    def _symbols(self) -> tuple[bytes, bytes, bytes]:
+    def _symbols(self):
         buckets = 2
         hashed = sorted(self.exports, key=lambda name: gnu_hash(name.encode()) % buckets)
         rows = [("", 0, 0), *((name, _GLOBAL_FUNCTION, 0) for name in self.undefined)]
@@ -118,11 +116,11 @@ class ElfBuilder:
         gnu = self._gnu_hash([name.encode() for name in hashed], first, buckets)
         return symbols, gnu, self._sysv_hash([row[0].encode() for row in rows])
 
-    def _symbol(self, name: str, info: int, section: int) -> bytes:
+    def _symbol(self, name, info, section):
         value = 0x40 if section else 0
         return struct.pack("<IBBHQQ", self._string(name), info, 0, section, value, 0)
 
-    def _gnu_hash(self, names: list[bytes], first: int, buckets: int) -> bytes:
+    def _gnu_hash(self, names, first, buckets):
         hashes = [gnu_hash(name) for name in names]
         bloom = 0
         for value in hashes:
@@ -134,11 +132,11 @@ class ElfBuilder:
         words = struct.pack(f"<{buckets + len(chain)}I", *heads, *chain)
         return self.gnu_head(buckets, first) + struct.pack("<Q", bloom) + words
 
-    def gnu_head(self, buckets: int, first: int, words: int = 1, shift: int = 5) -> bytes:
+    def gnu_head(self, buckets, first, words=1, shift=5):
         """Return the four numbers at the front of a GNU hash table."""
         return struct.pack("<4I", buckets, first, words, shift)
 
-    def _sysv_hash(self, names: list[bytes]) -> bytes:
+    def _sysv_hash(self, names):
         heads, chain = [0] * 3, [0] * len(names)
         for index, name in enumerate(names):
             if index:
@@ -147,7 +145,7 @@ class ElfBuilder:
         numbers = [3, len(names), *heads, *chain]
         return struct.pack(f"<{len(numbers)}I", *numbers)
 
-    def _string(self, text: str) -> int:
+    def _string(self, text):
         if not text:
             return 0
         at = len(self._strings)
@@ -155,7 +153,7 @@ class ElfBuilder:
         return at
 
 
-def on_one_page(shown: ElfBuilder, other: ElfBuilder, *, n_bytes: int = 8, page: int = 1) -> bytes:
+def on_one_page(shown, other, *, n_bytes=8, page=1):
     """Return a library with two segments on one page of memory.
 
     The linker maps the page of the second one over that of the first, and refuses a library whose
@@ -174,5 +172,5 @@ def on_one_page(shown: ElfBuilder, other: ElfBuilder, *, n_bytes: int = 8, page:
     return b"".join(data.ljust(PAGESIZE, b"\0") for data in pages).ljust(5 * PAGESIZE, b"\0")
 
 
-def _aligned(size: int) -> int:
+def _aligned(size):
     return (size + 7) & ~7

@@ -21,7 +21,7 @@ class LinkerWords(NamedTuple):
 
 
 @cache
-def linker_words() -> LinkerWords:
+def linker_words():
     """Have the linker look for a library that is not there."""
     path, linker, _ = running_program()
     places = f"{_PLACE}:{_PLACE}/lib=/$LIB:{_PLACE}/platform=/$PLATFORM"

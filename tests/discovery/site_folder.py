@@ -1,23 +1,7 @@
 """Folders that look like site-packages, with distributions made of a few files."""
 
-from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-
-def install(
-    site: Path,
-    name: str,
-    *,
-    version: str = "1.0",
-    files: Mapping[str, bytes] | None = None,
-    entry_points: str | None = None,
-    record: bytes | None = None,
-) -> Path:
+def install(site, name, *, version="1.0", files=None, entry_points=None, record=None):
     """Put a distribution into `site` as pip does and return its metadata directory.
 
     Args:

@@ -1,25 +1,15 @@
 """Lies in every table of a library end in an `ElfError`, in bounded time and memory."""
 
-from __future__ import annotations
-
 import struct
-from typing import TYPE_CHECKING
 
 import pytest
 
 from modular_tf.discovery.elf import ElfFile
 from modular_tf.errors import ElfError, PluginError
 from tests.discovery.elf_builder import ElfBuilder
-from tests.fixtures.broken_libraries import BROKEN_LIBRARIES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from tests.fixtures.broken_libraries import LibraryBreaker
 
 
-def ask_everything(path: Path | str) -> None:
+def ask_everything(path):
     """Ask all questions that the reader answers."""
     with ElfFile(str(path)) as elf:
         dynamic = elf.dynamic
@@ -34,83 +24,84 @@ def ask_everything(path: Path | str) -> None:
         elf.require_shared_object()
 
 
-def ask_about(tmp_path: Path, content: bytes) -> None:
+def ask_about(tmp_path, content):
     path = tmp_path / "libhostile.so"
     path.write_bytes(content)
     ask_everything(path)
 
 
-def words(*numbers: int) -> bytes:
+def words(*numbers):
     return struct.pack(f"<{len(numbers)}I", *numbers)
-
-
-def _endless_gnu_chain() -> ElfBuilder:
-    head = ElfBuilder().gnu_head(1, 4)
-    return ElfBuilder(tables={"gnu_hash": head + b"\xff" * 8 + words(4) + words(4) * 20_000})
-
-
-def _gnu_head(buckets: int, first: int, n_words: int = 1, shift: int = 5) -> ElfBuilder:
-    head = ElfBuilder().gnu_head(buckets, first, n_words, shift)
-    return ElfBuilder(tables={"gnu_hash": head + b"\xff" * 64})
-
-
-def _sysv(*numbers: int) -> ElfBuilder:
-    return ElfBuilder(hash_style="sysv", tables={"sysv_hash": words(*numbers)})
-
-
-def _needs(data: bytes) -> ElfBuilder:
-    return ElfBuilder(tables={"needs": data}, tags={0x6FFFFFFF: 0xFFFFFFFF})
 
 
 class _WithoutEnd(ElfBuilder):
     """The last entry of the dynamic section, and the last bytes of the segment, is not DT_NULL."""
 
-    def build(self) -> bytes:
+    def build(self):
         return super().build()[:-16] + struct.pack("<QQ", 30, 0)
 
 
 _FAR = 1 << 62
-_LIES: dict[str, Callable[[], ElfBuilder]] = {
-    "gnu hash: chain without end": _endless_gnu_chain,
-    "gnu hash: no buckets": lambda: _gnu_head(0, 1),
-    "gnu hash: four thousand million buckets": lambda: _gnu_head(0xFFFFFFFF, 1),
-    "gnu hash: filter of no words": lambda: _gnu_head(1, 1, n_words=0),
-    "gnu hash: filter of three words": lambda: _gnu_head(1, 1, n_words=3),
-    "gnu hash: filter larger than the file": lambda: _gnu_head(1, 1, n_words=1 << 31),
-    "gnu hash: filter shifted out": lambda: _gnu_head(1, 1, shift=64),
-    "gnu hash: outside": lambda: ElfBuilder(tags={0x6FFFFEF5: _FAR}),
-    "gnu hash: bucket leads out": lambda: ElfBuilder(
-        tables={
-            "gnu_hash": ElfBuilder().gnu_head(1, 1) + b"\xff" * 8 + words(0xFFFFFFF0),
-        }
-    ),
-    "sysv hash: circle": lambda: _sysv(1, 8, 3, 0, 2, 1, 3, 0, 0, 0, 0),
-    "sysv hash: leads out": lambda: _sysv(1, 8, 9999),
-    "sysv hash: no buckets": lambda: _sysv(0, 8),
-    "sysv hash: endless": lambda: _sysv(1, 0xFFFFFFFF, 1),
-    "symbols: outside": lambda: ElfBuilder(tags={6: _FAR}),
-    "strings: outside": lambda: ElfBuilder(tags={5: _FAR}),
-    "strings: longer than the file": lambda: ElfBuilder(tags={10: _FAR}),
-    "strings: none": lambda: ElfBuilder(tags={10: None}),
-    "strings: without an end": lambda: ElfBuilder(tables={"strings": b"x" * 100_000}),
-    "soname: outside": lambda: ElfBuilder(tags={14: 1 << 40}),
-    "needs: point to themselves": lambda: _needs(struct.pack("<HHIII", 1, 0xFFFF, 1, 1, 1) * 9),
-    "needs: outside": lambda: _needs(struct.pack("<HHIII", 1, 1, 1, 0xFFFFFF00, 0xFFFFFF00)),
-    "definitions: outside": lambda: ElfBuilder(tags={0x6FFFFFFC: _FAR, 0x6FFFFFFD: 1}),
-    "version indices: outside": lambda: ElfBuilder(tags={0x6FFFFFF0: _FAR}),
-    "segment: beyond the file": lambda: ElfBuilder(segments=((1, 0, 1 << 32, _FAR),)),
-    "segment: in the memory of another": lambda: ElfBuilder(segments=((1, 0, 64, 8),)),
-    "segment: at the end of all memory": lambda: ElfBuilder(segments=((1, 0, (1 << 64) - 8, 16),)),
-    "segments: two dynamic sections": lambda: ElfBuilder(segments=((2, 0, 0, 64),)),
-    "dynamic section: without an end": _WithoutEnd,
-    "segments: a thousand and more": lambda: ElfBuilder(segments=((4, 0, 0, 0),) * 2000),
+_FULL = b"\xff" * 8  # a filter that has all names
+_HASH_OF_GNU, _VERSIONS_COUNTED = 0x6FFFFEF5, 0x6FFFFFFF
+_HASHES = {
+    "chain without end": words(1, 4, 1, 5) + _FULL + words(4) + words(4) * 20_000,
+    "no buckets": words(0, 1, 1, 5) + b"\xff" * 64,
+    "four thousand million buckets": words(0xFFFFFFFF, 1, 1, 5) + b"\xff" * 64,
+    "filter of no words": words(1, 1, 0, 5) + b"\xff" * 64,
+    "filter of three words": words(1, 1, 3, 5) + b"\xff" * 64,
+    "filter larger than the file": words(1, 1, 1 << 31, 5) + b"\xff" * 64,
+    "filter shifted out": words(1, 1, 1, 64) + b"\xff" * 64,
+    "bucket leads out": words(1, 1, 1, 5) + _FULL + words(0xFFFFFFF0),
 }
+_SYSV_HASHES = {
+    "circle": words(1, 8, 3, 0, 2, 1, 3, 0, 0, 0, 0),
+    "leads out": words(1, 8, 9999),
+    "no buckets": words(0, 8),
+    "endless": words(1, 0xFFFFFFFF, 1),
+}
+_NEEDS = {
+    "point to themselves": struct.pack("<HHIII", 1, 0xFFFF, 1, 1, 1) * 9,
+    "outside": struct.pack("<HHIII", 1, 1, 1, 0xFFFFFF00, 0xFFFFFF00),
+}
+_TAGS = {
+    "gnu hash outside": {_HASH_OF_GNU: _FAR},
+    "symbols outside": {6: _FAR},
+    "strings outside": {5: _FAR},
+    "strings longer than the file": {10: _FAR},
+    "no strings": {10: None},
+    "soname outside": {14: 1 << 40},
+    "definitions outside": {0x6FFFFFFC: _FAR, 0x6FFFFFFD: 1},
+    "version indices outside": {0x6FFFFFF0: _FAR},
+}
+_SEGMENTS = {
+    "beyond the file": ((1, 0, 1 << 32, _FAR),),
+    "in the memory of another": ((1, 0, 64, 8),),
+    "at the end of all memory": ((1, 0, (1 << 64) - 8, 16),),
+    "two dynamic sections": ((2, 0, 0, 64),),
+    "a thousand and more": ((4, 0, 0, 0),) * 2000,
+}
+_COUNT = {_VERSIONS_COUNTED: 0xFFFFFFFF}
+_LIES = {
+    "strings without an end": ElfBuilder(tables={"strings": b"x" * 100_000}),
+    "dynamic section without an end": _WithoutEnd(),
+}
+_LIES |= {f"hash: {name}": ElfBuilder(tables={"gnu_hash": it}) for name, it in _HASHES.items()}
+_LIES |= {
+    f"old hash: {name}": ElfBuilder(hash_style="sysv", tables={"sysv_hash": it})
+    for name, it in _SYSV_HASHES.items()
+}
+_LIES |= {
+    f"need: {name}": ElfBuilder(tables={"needs": it}, tags=_COUNT) for name, it in _NEEDS.items()
+}
+_LIES |= {f"segment: {name}": ElfBuilder(segments=it) for name, it in _SEGMENTS.items()}
+_LIES |= {name: ElfBuilder(tags=tags) for name, tags in _TAGS.items()}
 
 
-@pytest.mark.parametrize("lie", _LIES.values(), ids=_LIES.keys())
-def test_a_lie_is_an_elf_error(tmp_path: Path, lie: Callable[[], ElfBuilder]) -> None:
+@pytest.mark.parametrize("lie", _LIES.values(), ids=_LIES)
+def test_a_lie_is_an_elf_error(tmp_path, lie):
     with pytest.raises(ElfError) as caught:
-        ask_about(tmp_path, lie().build())
+        ask_about(tmp_path, lie.build())
 
     assert caught.value.rule == "LD-005"
     assert caught.value.path == str(tmp_path / "libhostile.so")
@@ -118,7 +109,7 @@ def test_a_lie_is_an_elf_error(tmp_path: Path, lie: Callable[[], ElfBuilder]) ->
     assert isinstance(caught.value, PluginError)
 
 
-def test_the_linker_reads_no_other_dynamic_section(tmp_path: Path) -> None:
+def test_the_linker_reads_no_other_dynamic_section(tmp_path):
     """It goes by the address, and a file may name another place there than by the offset."""
     made = ElfBuilder(needed=("liball.so",))
     whole = made.build()
@@ -130,9 +121,7 @@ def test_the_linker_reads_no_other_dynamic_section(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [None, 1, 30])
-def test_an_export_does_not_hide_behind_a_short_string_table(
-    tmp_path: Path, size: int | None
-) -> None:
+def test_an_export_does_not_hide_behind_a_short_string_table(tmp_path, size):
     path = tmp_path / "libhostile.so"
     made = ElfBuilder(needed=(), soname="", tags={10: size})
     path.write_bytes(made.build())
@@ -142,12 +131,7 @@ def test_an_export_does_not_hide_behind_a_short_string_table(
         elf.find("TF_InitPlugin")
 
 
-def test_the_builder_itself_tells_no_lies(tmp_path: Path) -> None:
-    ask_about(tmp_path, ElfBuilder().build())
-    ask_about(tmp_path, ElfBuilder(hash_style="both").build())
-
-
-def test_one_long_string_for_all_symbols_costs_a_bounded_amount(tmp_path: Path) -> None:
+def test_one_long_string_for_all_symbols_costs_a_bounded_amount(tmp_path):
     count, name = 50_000, b"n" * 60_000
     symbol = struct.pack("<IBBHQQ", 1, 0x12, 0, 0, 0, 0)
     tables = {
@@ -162,7 +146,7 @@ def test_one_long_string_for_all_symbols_costs_a_bounded_amount(tmp_path: Path) 
         )
 
 
-def test_a_sparse_file_of_a_terabyte(tmp_path: Path) -> None:
+def test_a_sparse_file_of_a_terabyte(tmp_path):
     path = tmp_path / "libsparse.so"
     path.write_bytes(ElfBuilder(tags={10: 1 << 39}, segments=((1, 0, 1 << 30, 1 << 39),)).build())
     with path.open("r+b") as stream:
@@ -172,8 +156,9 @@ def test_a_sparse_file_of_a_terabyte(tmp_path: Path) -> None:
         ask_everything(path)
 
 
-def test_every_cut_of_a_library(tmp_path: Path) -> None:
+def test_every_cut_of_a_library(tmp_path):
     whole = ElfBuilder(hash_style="both").build()
+    ask_about(tmp_path, whole)
 
     for size in range(len(whole)):
         with pytest.raises(ElfError) as caught:
@@ -181,7 +166,7 @@ def test_every_cut_of_a_library(tmp_path: Path) -> None:
         assert caught.value.rule in {"LD-004", "LD-005"}
 
 
-def test_every_byte_set_to_all_ones(tmp_path: Path) -> None:
+def test_every_byte_set_to_all_ones(tmp_path):
     whole = ElfBuilder(hash_style="both").build()
     errors = 0
 
@@ -193,34 +178,17 @@ def test_every_byte_set_to_all_ones(tmp_path: Path) -> None:
     assert errors > len(whole) // 10
 
 
-@pytest.mark.parametrize("damage", BROKEN_LIBRARIES)
-def test_damaged_copies_of_a_compiled_plugin(broken_library: LibraryBreaker, damage: str) -> None:
-    path = broken_library(damage)
-    if damage in {"sections-behind-the-end", "other-machine"}:
-        ask_everything(path)  # whole, as far as loading goes
-        return
-
-    with pytest.raises(ElfError) as caught:
-        ask_everything(path)
-    assert caught.value.rule in {"LD-004", "LD-005", "LD-006", "LD-008", "LD-009"}
-
-
-def test_a_file_that_shrinks_while_it_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "libshrinks.so"
+@pytest.mark.parametrize(
+    ("is_closed", "words"), [(False, "shrank while it was read"), (True, "cannot be read")]
+)
+def test_a_file_that_shrinks_or_is_closed_meanwhile(tmp_path, is_closed, words):
+    path = tmp_path / "libgone.so"
     path.write_bytes(ElfBuilder(tables={"symbols": bytes(200_000)}).build())
-
     with ElfFile(str(path)) as elf:
-        path.write_bytes(b"")
-        with pytest.raises(ElfError, match="shrank while it was read"):
+        if is_closed:
+            elf.close()
+        else:
+            path.write_bytes(b"")
+
+        with pytest.raises(ElfError, match=words):
             elf.exports()
-
-
-def test_a_closed_reader_says_so(tmp_path: Path) -> None:
-    path = tmp_path / "libclosed.so"
-    path.write_bytes(ElfBuilder(tables={"symbols": bytes(200_000)}).build())
-    elf = ElfFile(str(path))
-    elf.close()
-    elf.close()
-
-    with pytest.raises(ElfError, match="cannot be read"):
-        elf.exports()

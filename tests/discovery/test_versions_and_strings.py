@@ -1,15 +1,12 @@
 """Versions of symbols, names without a hash table, and the bounds of strings."""
 
-from __future__ import annotations
-
 import struct
 from pathlib import Path
 
 import _cffi_backend
 import pytest
 
-from modular_tf.discovery.elf import dynamic, parse_glibc
-from modular_tf.discovery.elf.dynamic import StringTable
+from modular_tf.discovery.elf import parse_glibc
 from modular_tf.discovery.elf.file import ElfFile
 from tests.discovery.elf_builder import ElfBuilder
 
@@ -60,32 +57,3 @@ def test_without_a_hash_table_the_sections_say_how_many_symbols_there_are(tmp_pa
     with ElfFile(str(whole)) as one, ElfFile(str(hidden)) as other:
         assert one.undefined()
         assert list(other.undefined()) == list(one.undefined())
-
-
-class _DamagedError(Exception):
-    pass
-
-
-class _Image:
-    """A library of which nothing but its strings is asked."""
-
-    class source:  # noqa: N801
-        damaged = _DamagedError
-
-        @staticmethod
-        def read(_offset, _size, _what):
-            return b"ab\0cd\0"
-
-    @staticmethod
-    def offset_of(address, _size, _what):
-        return address
-
-
-def test_all_strings_together_have_a_bound(monkeypatch):
-    monkeypatch.setattr(dynamic, "_MAX_TOTAL", 6)
-    table = StringTable(_Image, 1, 6)
-    table.load()
-
-    assert (table.text(0), table.text(3)) == ("ab", "cd")
-    with pytest.raises(_DamagedError, match="longer than any real library's"):
-        table.text(5)

@@ -3,7 +3,7 @@
 Usage: python -m tests.emulators.distant_s3 [--port PORT] [--delay SECONDS] BUCKET...
 
 Everything is kept in memory. Signatures are not looked at; `refuse`, `deny` and `region` among the
-settings say what is answered to a client with wrong keys. `async_server` says how requests are
+settings say what is answered to a client with wrong keys. `http_server` says how requests are
 counted and how settings are changed.
 """
 
@@ -18,9 +18,15 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from tests.emulators import s3_documents as documents
-from tests.emulators.async_server import ControlledService, Settings, run
-from tests.emulators.http_server import Answer, Request, content_answer
-from tests.emulators.s3_buckets import Bucket, StoredObject
+from tests.emulators.buckets import Bucket, StoredObject
+from tests.emulators.http_server import (
+    Answer,
+    ControlledService,
+    Request,
+    Settings,
+    content_answer,
+    run,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -35,7 +41,6 @@ class S3Settings(Settings):
     """What can be changed while the emulator runs.
 
     Attributes:
-        delay_s: Seconds between a request and its answer.
         region: Where the buckets lie; requests that are signed for another region are refused, but
             with "" none is.
         refuse: A code, such as InvalidAccessKeyId or SignatureDoesNotMatch, with which everything
@@ -76,7 +81,7 @@ class DistantS3(ControlledService[S3Settings]):
             return "copy"
         return super().kind(request)
 
-    async def answer(self, request: Request) -> Answer:
+    def answer(self, request: Request) -> Answer:
         """Return the answer to one request."""
         oddities = self.settings.oddities.split(",")
         if "whole objects" in oddities:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from tests.emulators.async_server import Settings
+from tests.emulators.http_server import Settings
 
 # What each fault does to one request; the names are what `FaultSettings.faults` lists.
 FAULTS = (
@@ -24,7 +24,6 @@ class FaultSettings(Settings):
     """What can be changed while the proxy runs.
 
     Attributes:
-        delay_s: Seconds between a request and its answer.
         seed: What faults are drawn from; the draw begins anew when it changes.
         chance: How likely a request meets a fault, from 0 to 1.
         faults: The faults that are drawn from, with commas between.

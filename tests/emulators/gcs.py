@@ -8,25 +8,27 @@ use none of them against an emulator.
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
 from urllib.parse import quote, unquote
 
-from tests.emulators.gcs_buckets import Buckets, StoredObject
-from tests.emulators.gcs_uploads import Uploads, parse_multipart
+from tests.emulators.buckets import Bucket, StoredObject
 from tests.emulators.http_server import (
     EMPTY,
     Answer,
-    LoopbackServer,
+    ControlledService,
     Request,
-    RequestHandler,
+    Settings,
     content_answer,
+    run,
 )
 
 Route = tuple[str, re.Pattern[str], Callable[..., Answer]]
+_CONTENT_RANGE = re.compile(r"bytes (?:(\d+)-(\d+)|\*)/(\d+|\*)\Z")
 
 
 def json_answer(
@@ -41,38 +43,94 @@ def error_answer(status: int, message: str) -> Answer:
     return json_answer({"error": {"code": int(status), "message": message, "errors": []}}, status)
 
 
-def media_answer(request: Request, stored: StoredObject) -> Answer:
-    """Answer with an object's content, or the range of it that was asked for."""
-    return content_answer(request, stored.content, {"x-goog-generation": str(stored.generation)})
+def missing(name: str) -> Answer:
+    """Answer that an object does not exist."""
+    return error_answer(HTTPStatus.NOT_FOUND, f"no object {name!r}")
 
 
-class Gcs:
+def description(bucket: str, name: str, stored: StoredObject) -> dict[str, str]:
+    """Return the object resource of the JSON API.
+
+    It has no `crc32c`: clients compare checksums only where both sides have one, and the standard
+    library cannot compute it at a useful speed. The MD5 is there.
+    """
+    created = stored.changed.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return {
+        "kind": "storage#object",
+        "id": f"{bucket}/{name}/{stored.generation}",
+        "bucket": bucket,
+        "name": name,
+        "size": str(len(stored.content)),
+        "contentType": "application/octet-stream",
+        "generation": str(stored.generation),
+        "metageneration": "1",
+        "timeCreated": created,
+        "updated": created,
+        "timeStorageClassUpdated": created,
+        "storageClass": "STANDARD",
+        "md5Hash": base64.b64encode(bytes.fromhex(stored.digest)).decode(),
+    }
+
+
+def parts_of(content_type: str, body: bytes) -> tuple[dict[str, str], bytes]:
+    """Return the object resource and the content that a `multipart/related` body has."""
+    boundary = re.search(r"""boundary=['"]?([^'";]+)""", content_type)
+    assert boundary is not None, content_type
+    _, metadata, content, _ = (b"\r\n" + body).split(b"\r\n--" + boundary[1].encode())
+    resource, content = (part.split(b"\r\n\r\n", 1)[1] for part in (metadata, content))
+    return json.loads(resource), content
+
+
+class Upload:
+    """One resumable upload: what has arrived so far."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.content = bytearray()
+
+    def take(self, content_range: str, body: bytes) -> bool:
+        """Add a piece; True when it was the last one.
+
+        A piece that overlaps what is there already replaces it, as after a lost answer. Without a
+        range the body is the whole object.
+        """
+        found = _CONTENT_RANGE.match(content_range)
+        if found is None:
+            self.content[:] = body
+            return True
+        first, _, total = found.groups()
+        if first is not None:
+            self.content[int(first) :] = body
+        return total != "*" and len(self.content) == int(total)
+
+
+class Gcs(ControlledService[Settings]):
     """The service: one method per operation, and the table of routes that lead to them."""
 
-    def __init__(self, buckets: Buckets) -> None:
-        self._buckets = buckets
-        self._uploads = Uploads()
+    def __init__(self, names: Iterable[str]) -> None:
+        super().__init__(Settings())
+        self._buckets = {name: Bucket() for name in names}
+        self._uploads: list[Upload] = []
         bucket, name = r"/b/(?P<bucket>[^/]+)", r"/o/(?P<name>[^/]+)"
         target = r"/b/(?P<to_bucket>[^/]+)/o/(?P<to_name>[^/]+)"
         api, upload = "/storage/v1", "/upload/storage/v1"
         xml = r"/(?P<bucket>[^/]+)/(?P<name>.+)"
-        self._routes: tuple[Route, ...] = (
-            self._route("GET", api + bucket, self.bucket),
-            self._route("GET", api + bucket + "/o", self.list_objects),
-            self._route("POST", api + bucket + name + "/rewriteTo" + target, self.rewrite),
-            self._route("POST", api + bucket + name + "/copyTo" + target, self.copy),
-            self._route("POST", api + bucket + name + "/compose", self.compose),
-            self._route("DELETE", api + bucket + name, self.delete),
-            self._route("GET", "(?:/download)?" + api + bucket + name, self.get_object),
-            self._route("POST", upload + bucket + "/o", self.upload),
-            self._route("PUT", upload + bucket + "/o", self.continue_upload),
-            self._route("GET|HEAD", xml, self.read_xml),
-            self._route("PUT", xml, self.write_xml),
+        routes = (
+            ("GET", api + bucket, self.bucket),
+            ("GET", api + bucket + "/o", self.list_objects),
+            ("POST", api + bucket + name + "/rewriteTo" + target, self.rewrite),
+            ("POST", api + bucket + name + "/copyTo" + target, self.copy),
+            ("POST", api + bucket + name + "/compose", self.compose),
+            ("DELETE", api + bucket + name, self.delete),
+            ("GET", "(?:/download)?" + api + bucket + name, self.get_object),
+            ("POST", upload + bucket + "/o", self.upload),
+            ("PUT", upload + bucket + "/o", self.continue_upload),
+            ("GET|HEAD", xml, self.read_xml),
+            ("PUT", xml, self.write_xml),
         )
-
-    @staticmethod
-    def _route(methods: str, path: str, operation: Callable[..., Answer]) -> Route:
-        return methods, re.compile(path + r"\Z"), operation
+        self._routes: list[Route] = [
+            (methods, re.compile(path + r"\Z"), operation) for methods, path, operation in routes
+        ]
 
     def answer(self, request: Request) -> Answer:
         """Return the answer to one request."""
@@ -80,11 +138,14 @@ class Gcs:
             found = path.match(request.path)
             if found and request.method in methods.split("|"):
                 names = {key: unquote(value) for key, value in found.groupdict().items()}
-                bucket = names.get("bucket", "")
-                if bucket not in self._buckets:
-                    return error_answer(HTTPStatus.NOT_FOUND, f"no bucket {bucket!r}")
+                if names["bucket"] not in self._buckets:
+                    return error_answer(HTTPStatus.NOT_FOUND, f"no bucket {names['bucket']!r}")
                 return operation(request, **names)
         return error_answer(HTTPStatus.NOT_IMPLEMENTED, f"{request.method} {request.path}")
+
+    def _stored(self, bucket: str, name: str, content: bytes) -> Answer:
+        """Store an object, and describe it."""
+        return json_answer(description(bucket, name, self._buckets[bucket].put(name, content)))
 
     def bucket(self, request: Request, bucket: str) -> Answer:
         """Describe a bucket."""
@@ -92,41 +153,38 @@ class Gcs:
 
     def list_objects(self, request: Request, bucket: str) -> Answer:
         """List objects and common prefixes, all in one page."""
-        query = request.query
-        listing = self._buckets.list(
-            bucket,
-            query.get("prefix", ""),
-            query.get("delimiter", ""),
-            with_folders=query.get("includeTrailingDelimiter") == "true",
-        )
-        items = [entry.description() for entry in listing.objects]
+        query, found = request.query, self._buckets[bucket]
+        page = found.page(query.get("prefix", ""), query.get("delimiter", ""))
+        names = list(page.keys)
+        if query.get("includeTrailingDelimiter") == "true":
+            names += page.folders
+        stored = ((name, found.get(name)) for name in sorted(names))
+        items = [description(bucket, name, entry) for name, entry in stored if entry is not None]
         return json_answer(
-            {"kind": "storage#objects", "items": items, "prefixes": listing.prefixes}
+            {"kind": "storage#objects", "items": items, "prefixes": sorted(page.folders)}
         )
 
     def get_object(self, request: Request, bucket: str, name: str) -> Answer:
         """Return an object's content (`alt=media`) or its description."""
-        stored = self._buckets.get(bucket, name)
-        if stored is None:
-            return missing(name)
         if request.query.get("alt") == "media":
-            return media_answer(request, stored)
-        return json_answer(stored.description())
+            return self.read_xml(request, bucket, name)
+        stored = self._buckets[bucket].get(name)
+        return missing(name) if stored is None else json_answer(description(bucket, name, stored))
 
     def delete(self, request: Request, bucket: str, name: str) -> Answer:
         """Remove an object."""
-        return (
-            Answer(HTTPStatus.NO_CONTENT) if self._buckets.delete(bucket, name) else missing(name)
-        )
+        if self._buckets[bucket].delete(name):
+            return Answer(HTTPStatus.NO_CONTENT)
+        return missing(name)
 
     def copy(
         self, request: Request, bucket: str, name: str, to_bucket: str, to_name: str
     ) -> Answer:
         """Copy an object, and describe the copy."""
-        stored = self._buckets.get(bucket, name)
+        stored = self._buckets[bucket].get(name)
         if stored is None or to_bucket not in self._buckets:
             return missing(name)
-        return json_answer(self._buckets.put(to_bucket, to_name, stored.content).description())
+        return self._stored(to_bucket, to_name, stored.content)
 
     def rewrite(self, request: Request, **names: str) -> Answer:
         """Copy an object, in one step, and report the progress: done."""
@@ -134,87 +192,56 @@ class Gcs:
         if copied.status != HTTPStatus.OK:
             return copied
         resource = json.loads(copied.body)
-        size = resource["size"]
-        return json_answer(
-            {
-                "kind": "storage#rewriteResponse",
-                "totalBytesRewritten": size,
-                "objectSize": size,
-                "done": True,
-                "resource": resource,
-            }
-        )
+        sizes = dict.fromkeys(("totalBytesRewritten", "objectSize"), resource["size"])
+        done = {"kind": "storage#rewriteResponse", "done": True, "resource": resource}
+        return json_answer({**done, **sizes})
 
     def compose(self, request: Request, bucket: str, name: str) -> Answer:
         """Join objects of one bucket into another."""
         content = bytearray()
         for source in json.loads(request.body)["sourceObjects"]:
-            stored = self._buckets.get(bucket, source["name"])
+            stored = self._buckets[bucket].get(source["name"])
             if stored is None:
                 return missing(source["name"])
             content += stored.content
-        return json_answer(self._buckets.put(bucket, name, bytes(content)).description())
+        return self._stored(bucket, name, bytes(content))
 
     def upload(self, request: Request, bucket: str) -> Answer:
         """Take a whole object, or begin a resumable upload."""
-        kind = request.query.get("uploadType")
+        kind, name = request.query.get("uploadType"), request.query.get("name", "")
         if kind == "resumable":
-            return self._begin_upload(request, bucket)
+            self._uploads.append(Upload(name or json.loads(request.body)["name"]))
+            query = f"uploadType=resumable&upload_id={len(self._uploads) - 1}"
+            path = f"/upload/storage/v1/b/{quote(bucket)}/o?{query}"
+            return Answer(headers={"Location": f"http://{request.headers['host']}{path}"})
         if kind == "multipart":
-            part = parse_multipart(request.headers["content-type"], request.body)
-            name, content = request.query.get("name") or str(part.metadata["name"]), part.content
-        elif kind == "media":
-            name, content = request.query["name"], request.body
-        else:
-            return error_answer(HTTPStatus.BAD_REQUEST, f"unknown uploadType {kind!r}")
-        return json_answer(self._buckets.put(bucket, name, content).description())
-
-    def _begin_upload(self, request: Request, bucket: str) -> Answer:
-        name = request.query.get("name") or json.loads(request.body)["name"]
-        session = self._uploads.begin(name)
-        path = f"/upload/storage/v1/b/{quote(bucket)}/o?uploadType=resumable&upload_id={session}"
-        return Answer(headers={"Location": f"http://{request.headers['host']}{path}"})
+            metadata, content = parts_of(request.headers["content-type"], request.body)
+            return self._stored(bucket, name or metadata["name"], content)
+        if kind == "media":
+            return self._stored(bucket, name, request.body)
+        return error_answer(HTTPStatus.BAD_REQUEST, f"unknown uploadType {kind!r}")
 
     def continue_upload(self, request: Request, bucket: str) -> Answer:
         """Take the next piece of a resumable upload, or say how much has arrived."""
-        upload = self._uploads.get(request.query.get("upload_id", ""))
-        if upload is None:
-            return error_answer(HTTPStatus.NOT_FOUND, "no such upload")
-        if not upload.take(request.headers.get("content-range", ""), request.body):
-            return Answer(HTTPStatus.PERMANENT_REDIRECT, headers=upload.progress())
-        stored = self._buckets.put(bucket, upload.name, bytes(upload.content))
-        return json_answer(stored.description())
+        upload = self._uploads[int(request.query["upload_id"])]
+        if upload.take(request.headers.get("content-range", ""), request.body):
+            return self._stored(bucket, upload.name, bytes(upload.content))
+        arrived = {"Range": f"bytes=0-{len(upload.content) - 1}"} if upload.content else {}
+        return Answer(HTTPStatus.PERMANENT_REDIRECT, headers=arrived)
 
     def read_xml(self, request: Request, bucket: str, name: str) -> Answer:
-        """Return an object's content, as the XML API does."""
-        stored = self._buckets.get(bucket, name)
-        return missing(name) if stored is None else media_answer(request, stored)
+        """Return an object's content, or a part of it, as the XML API does."""
+        stored = self._buckets[bucket].get(name)
+        if stored is None:
+            return missing(name)
+        headers = {"x-goog-generation": str(stored.generation)}
+        return content_answer(request, stored.content, headers)
 
     def write_xml(self, request: Request, bucket: str, name: str) -> Answer:
         """Store an object, empty ones too, as the XML API does."""
-        stored = self._buckets.put(bucket, name, request.body)
+        stored = self._buckets[bucket].put(name, request.body)
         return Answer(headers={"x-goog-generation": str(stored.generation)})
 
 
-def missing(name: str) -> Answer:
-    """Answer that an object does not exist."""
-    return error_answer(HTTPStatus.NOT_FOUND, f"no object {name!r}")
-
-
-def handler_for(service: Gcs) -> type[RequestHandler]:
-    """Return a handler class that hands every request to `service`."""
-
-    class GcsHandler(RequestHandler):
-        def answer(self, request: Request) -> Answer:
-            return service.answer(request)
-
-    return GcsHandler
-
-
-def main() -> None:
-    """Serve the buckets that the command line names."""
-    LoopbackServer(handler_for(Gcs(Buckets(sys.argv[1:])))).announce_and_serve()
-
-
 if __name__ == "__main__":
-    main()
+    run(Gcs(sys.argv[1:]))

@@ -1,20 +1,37 @@
-"""What every emulator shares: an HTTP/1.1 server on a free loopback port, requests and answers."""
+"""An HTTP/1.1 server in one thread, for emulators that many clients ask at once.
+
+What such a server answers goes through `ControlledService`: it counts the requests by kind, waits
+before each answer, and serves the paths below `/-/` for the tests:
+
+    GET /-/requests      {"requests": {kind: count, …}, "most_at_once": n} since they were cleared
+    DELETE /-/requests   clear them
+    PUT /-/settings      a JSON object with new values of some settings
+"""
 
 from __future__ import annotations
 
-import http.server
+import asyncio
+import json
+import re
 import sys
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from email.utils import formatdate
 from http import HTTPStatus
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 from urllib.parse import parse_qsl, unquote, urlsplit
-
-from tests.emulators.byte_range import UnsatisfiableRange, requested_range
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+CONTROL = "/-/"
 EMPTY: Mapping[str, str] = {}
+_PIECE = 1 << 18  # a transport copies what the socket does not take at once
+_BURST_S = 0.002  # of what the line takes: shorter sleeps of an event loop are not exact
+_LONGEST_HEAD = 1 << 20
+_RANGE = re.compile(r"bytes=(\d*)-(\d*)\Z")
 
 
 @dataclass(frozen=True)
@@ -51,92 +68,223 @@ class Answer:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
+def requested_range(header: str, length: int) -> tuple[int, int] | None:
+    """Return where the bytes that a `Range` header asks for begin and end (RFC 9110 §14).
+
+    None stands for the whole resource: a header that is malformed, or asks for several ranges,
+    counts as absent, as the RFC allows. A range that begins behind the end has nothing in it.
+    """
+    match = _RANGE.match(header)
+    if match is None or match.group() == "bytes=-":
+        return None
+    first, last = match.groups()
+    if not first:
+        return length - min(int(last), length), length
+    if last and int(last) < int(first):
+        return None
+    return int(first), min(int(last) + 1, length) if last else length
+
+
 def content_answer(request: Request, content: bytes, headers: Mapping[str, str] = EMPTY) -> Answer:
     """Answer with `content`, or with the part of it that the request's `Range` names."""
-    try:
-        part = requested_range(request.headers.get("range"), len(content))
-    except UnsatisfiableRange:
-        size = {"Content-Range": f"bytes */{len(content)}"}
-        return Answer(HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE, headers=size)
+    part = requested_range(request.headers.get("range", ""), length := len(content))
     if part is None:
         return Answer(body=content, headers={**headers, "Accept-Ranges": "bytes"})
-    placed = {**headers, "Content-Range": part.content_range}
-    return Answer(HTTPStatus.PARTIAL_CONTENT, content[part.first : part.last + 1], headers=placed)
+    start, end = part
+    if start >= end:
+        size = {"Content-Range": f"bytes */{length}"}
+        return Answer(HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE, headers=size)
+    placed = {**headers, "Content-Range": f"bytes {start}-{end - 1}/{length}"}
+    return Answer(HTTPStatus.PARTIAL_CONTENT, content[start:end], headers=placed)
 
 
-class RequestHandler(http.server.BaseHTTPRequestHandler):
-    """Reads requests and sends answers; a subclass says what the answer is."""
+@dataclass(frozen=True)
+class Settings:
+    """What can be changed while an emulator runs.
 
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-    wbufsize: ClassVar[int] = -1  # an answer leaves in one piece, not header by header
+    Attributes:
+        delay_s: Seconds between a request and its answer.
+        held: The kind of requests that are kept waiting as long as this is set.
+        bytes_per_s: Of the bodies of all answers together; 0 for no limit.
+    """
+
+    delay_s: float = 0.0
+    held: str = ""
+    bytes_per_s: float = 0.0
+
+
+_Settings = TypeVar("_Settings", bound=Settings)
+
+
+class ControlledService(Generic[_Settings]):
+    """Counts requests by kind, keeps the settings, and answers below `/-/`."""
+
+    def __init__(self, settings: _Settings) -> None:
+        self.settings = settings
+        self._requests: Counter[str] = Counter()
+        self._under_way = 0
+        self._most_at_once = 0
+        self._line_is_free_at = 0.0
+        self._changed = asyncio.Event()
+
+    def kind(self, request: Request) -> str:
+        """Return what a request is counted as."""
+        return request.method + (" range" if "range" in request.headers else "")
 
     def answer(self, request: Request) -> Answer:
-        """Return the answer to one request. [any thread]"""
-        return Answer(HTTPStatus.NOT_IMPLEMENTED, request.path.encode())
+        """Return the answer to a request that is not for `/-/`."""
+        raise NotImplementedError
 
-    def handle_expect_100(self) -> bool:
-        """Send `100 Continue` at once: clients hold their body back until they see it."""
-        proceed = super().handle_expect_100()
-        self.wfile.flush()
-        return proceed
+    async def serve(self, request: Request) -> Answer:
+        """Count a request, wait, and return its answer."""
+        if request.path.startswith(CONTROL):
+            return self._control(request)
+        kind = self.kind(request)
+        self._requests[kind] += 1
+        self._under_way += 1
+        self._most_at_once = max(self._most_at_once, self._under_way)
+        try:
+            await asyncio.sleep(self.settings.delay_s)
+            while self.settings.held == kind:
+                await self._changed.wait()
+            return self.answer(request)
+        finally:
+            self._under_way -= 1
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  (the parent's name)
-        """Write the line to stderr, without the date that the parent puts before it."""
-        sys.stderr.write(format % args + "\n")
+    async def take_line(self, count: int) -> None:
+        """Wait until so many bytes may be sent."""
+        if rate := self.settings.bytes_per_s:
+            now = asyncio.get_running_loop().time()
+            # A sleep that took too long is made up for.
+            self._line_is_free_at = max(self._line_is_free_at, now - _BURST_S) + count / rate
+            if self._line_is_free_at > now + _BURST_S:
+                await asyncio.sleep(self._line_is_free_at - now)
 
-    def _serve(self) -> None:
-        self._send(self.answer(self._request()))
-
-    do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = do_PATCH = _serve  # noqa: N815
-
-    def _request(self) -> Request:
-        url = urlsplit(self.path)
-        headers = {name.lower(): value for name, value in self.headers.items()}
-        query = dict(parse_qsl(url.query, keep_blank_values=True))
-        return Request(self.command, url.path, query, headers, self._body(headers))
-
-    def _body(self, headers: Mapping[str, str]) -> bytes:
-        if headers.get("transfer-encoding", "").lower() == "chunked":
-            return self._chunks()
-        return self.rfile.read(int(headers.get("content-length", 0)))
-
-    def _chunks(self) -> bytes:
-        body = bytearray()
-        while size := int(self.rfile.readline().split(b";")[0], 16):
-            body += self.rfile.read(size)
-            self.rfile.readline()
-        while self.rfile.readline().strip():
-            pass  # trailers
-        return bytes(body)
-
-    def _send(self, answer: Answer) -> None:
-        self.send_response(answer.status)
-        self.send_header("Content-Type", answer.content_type)
-        self.send_header("Content-Length", str(len(answer.body)))
-        for name, value in answer.headers.items():
-            self.send_header(name, value)
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(answer.body)
+    def _control(self, request: Request) -> Answer:
+        action = request.method, request.path.removeprefix(CONTROL)
+        if action == ("PUT", "settings"):
+            self.settings = replace(self.settings, **json.loads(request.body))
+            self._changed.set()
+            self._changed = asyncio.Event()
+        elif action == ("DELETE", "requests"):
+            self._requests.clear()
+            self._most_at_once = 0
+        elif action != ("GET", "requests"):
+            return Answer(HTTPStatus.NOT_FOUND)
+        found = {
+            "requests": dict(sorted(self._requests.items())),
+            "most_at_once": self._most_at_once,
+            "settings": asdict(self.settings),
+        }
+        return Answer(body=json.dumps(found).encode(), content_type="application/json")
 
 
-class LoopbackServer(http.server.ThreadingHTTPServer):
-    """Serves on 127.0.0.1, on a port that the system chooses."""
+async def read_head(reader: asyncio.StreamReader) -> tuple[bytes, dict[str, str]] | None:
+    """Return the first line and the headers, by lower-case name; None at the end."""
+    try:
+        head = await reader.readuntil(b"\r\n\r\n")
+    except asyncio.IncompleteReadError:
+        return None
+    first, _, rest = head[:-4].partition(b"\r\n")
+    headers = {}
+    for line in filter(None, rest.decode("latin-1").split("\r\n")):
+        name, _, value = line.partition(":")
+        headers[name.strip().lower()] = value.strip()
+    return first, headers
 
-    daemon_threads = True
-    request_queue_size = 128  # with five, connections wait for seconds on a busy machine
 
-    def __init__(self, handler: type[RequestHandler]) -> None:
-        super().__init__(("127.0.0.1", 0), handler)
+async def read_body(reader: asyncio.StreamReader, headers: Mapping[str, str]) -> bytes:
+    """Return a whole body, with chunks joined."""
+    if headers.get("transfer-encoding", "").lower() != "chunked":
+        return await reader.readexactly(int(headers.get("content-length", 0)))
+    body = bytearray()
+    while size := int((await reader.readline()).split(b";")[0], 16):
+        body += await reader.readexactly(size)
+        await reader.readline()
+    while (await reader.readline()).strip():
+        pass  # trailers
+    return bytes(body)
 
-    def handle_error(self, request: object, client_address: object) -> None:
-        """Stay silent about clients that hang up; report everything else."""
-        if not isinstance(sys.exc_info()[1], ConnectionError):
-            super().handle_error(request, client_address)  # type: ignore[arg-type]
 
-    def announce_and_serve(self) -> None:
-        """Print `listening on URL` for whoever started this process, then serve for ever."""
-        sys.stdout.write(f"listening on http://127.0.0.1:{self.server_address[1]}\n")
-        sys.stdout.flush()
-        self.serve_forever()
+async def read_message(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> tuple[bytes, dict[str, str], bytes] | None:
+    """Return the first line, the headers and the body of a client's message; None at the end."""
+    found = await read_head(reader)
+    if found is None:
+        return None
+    first, headers = found
+    if headers.get("expect", "").lower() == "100-continue":
+        writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+    return first, headers, await read_body(reader, headers)
+
+
+def request_of(first: bytes, headers: Mapping[str, str], body: bytes) -> Request:
+    """Return what a client's message asks for."""
+    method, target, _version = first.decode("latin-1").split(" ")
+    url = urlsplit(target)
+    query = dict(parse_qsl(url.query, keep_blank_values=True))
+    return Request(method, url.path, query, headers, body)
+
+
+async def write_answer(
+    writer: asyncio.StreamWriter,
+    request: Request,
+    answer: Answer,
+    take_line: Callable[[int], Awaitable[None]] | None = None,
+) -> None:
+    """Send an answer; for HEAD, without its body.
+
+    Args:
+        writer: Of the connection.
+        request: What is answered.
+        answer: The answer.
+        take_line: Waits until so many bytes of the body may be sent.
+    """
+    headers = {
+        "Date": formatdate(usegmt=True),
+        "Content-Type": answer.content_type,
+        "Content-Length": str(len(answer.body)),
+        **answer.headers,
+    }
+    lines = [f"HTTP/1.1 {int(answer.status)} {HTTPStatus(answer.status).phrase}"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    writer.write(("\r\n".join(lines) + "\r\n\r\n").encode("latin-1"))
+    body = memoryview(b"" if request.method == "HEAD" else answer.body)
+    for start in range(0, len(body), _PIECE):
+        piece = body[start : start + _PIECE]
+        if take_line is not None:
+            await take_line(len(piece))
+        writer.write(piece)
+        await writer.drain()
+    await writer.drain()
+
+
+Connection = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+async def listen(connection: Connection, port: int = 0) -> None:
+    """Print `listening on URL` for what started this process, then serve for ever."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            with suppress(ConnectionError, asyncio.IncompleteReadError):  # a client that hung up
+                await connection(reader, writer)
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", port, limit=_LONGEST_HEAD, backlog=512)
+    sys.stdout.write(f"listening on http://127.0.0.1:{server.sockets[0].getsockname()[1]}\n")
+    sys.stdout.flush()
+    await server.serve_forever()
+
+
+def run(service: ControlledService[_Settings], port: int = 0) -> None:
+    """Serve until the process is ended."""
+
+    async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while found := await read_message(reader, writer):
+            request = request_of(*found)
+            await write_answer(writer, request, await service.serve(request), service.take_line)
+
+    asyncio.run(listen(converse, port))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from http import HTTPStatus
 
-    from tests.emulators.s3_buckets import Bucket, Page, StoredObject
+    from tests.emulators.buckets import Bucket, Page, StoredObject
 
 _NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
 

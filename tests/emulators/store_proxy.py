@@ -2,7 +2,7 @@
 
 Usage: python -m tests.emulators.store_proxy UPSTREAM
 
-UPSTREAM is the URL of the store, without a path. `async_server` says how requests are counted and
+UPSTREAM is the URL of the store, without a path. `http_server` says how requests are counted and
 how settings are changed, `faults` what can be set.
 """
 
@@ -13,18 +13,21 @@ import socket
 import struct
 import sys
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import urlsplit
 
-from tests.emulators.async_server import (
+from tests.emulators.faults import NO_FAULT, Fault, FaultDraw, FaultSettings
+from tests.emulators.http_server import (
     CONTROL,
+    Answer,
     ControlledService,
+    Request,
     listen,
     read_body,
     read_head,
+    read_message,
+    request_of,
     write_answer,
 )
-from tests.emulators.faults import NO_FAULT, Fault, FaultDraw, FaultSettings
-from tests.emulators.http_server import Answer, Request
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,7 +68,7 @@ def _message(first_line: bytes, headers: Mapping[str, str], body: bytes) -> Mess
 
 
 class Upstream:
-    """A connection to the store, opened at need."""
+    """A connection to the store, opened for the first request."""
 
     def __init__(self, host: str, port: int) -> None:
         self._address = host, port
@@ -126,35 +129,28 @@ class StoreProxy(ControlledService[FaultSettings]):
         """Serve one connection of a client."""
         upstream = Upstream(*self._address)
         try:
-            while found := await read_head(reader):
-                first_line, headers = found
-                if headers.get("expect", "").lower() == "100-continue":
-                    writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-                body = await read_body(reader, headers)
-                await self._exchange(writer, upstream, Message(first_line, headers, body))
+            while found := await read_message(reader, writer):
+                await self._exchange(writer, upstream, Message(*found))
         finally:
             upstream.close()
 
     async def _exchange(
         self, writer: asyncio.StreamWriter, upstream: Upstream, message: Message
     ) -> None:
-        method, target, _ = message.first_line.decode("latin-1").split(" ")
-        url = urlsplit(target)
-        query = dict(parse_qsl(url.query, keep_blank_values=True))
-        request = Request(method, url.path, query, message.headers, message.body)
+        request = request_of(*message)
         answer = await self.serve(request)
         if request.path.startswith(CONTROL):
             await write_answer(writer, request, answer)
             return
         is_met = self.settings.kind in {"", self.kind(request)}
-        fault = self._draw.next(url.path, self.settings) if is_met else NO_FAULT
+        fault = self._draw.next(request.path, self.settings) if is_met else NO_FAULT
         if fault.name in {"reset", "error"} and not fault.is_done:
             await _send(writer, fault, request, Message(b"", {}, b""), 0)
             return
         passed_on = _message(message.first_line, message.headers, message.body)
         await _send(writer, fault, request, *await upstream.answer(passed_on))
 
-    async def answer(self, request: Request) -> Answer:
+    def answer(self, request: Request) -> Answer:
         """Return nothing: the store's answer is passed on as it is."""
         return Answer()
 

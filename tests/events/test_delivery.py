@@ -111,18 +111,3 @@ def test_an_event_asks_for_no_lock_of_logging():
         asking.start()
         asking.join(60)
         assert not asking.is_alive()
-
-
-@pytest.mark.parametrize("level", [logging.DEBUG, logging.INFO, logging.WARNING])
-@pytest.mark.parametrize("disabled", [False, True])
-def test_an_event_is_heard_as_logging_says(level, disabled):
-    log, logger = EventLog("test.level"), logging.getLogger("modular_tf.test.level")
-    logger.setLevel(logging.INFO)
-    assert log.is_enabled_for(level) is logger.isEnabledFor(level)
-    logger.disabled = disabled
-    logging.disable(logging.INFO)
-    try:
-        assert log.is_enabled_for(level) is logger.isEnabledFor(level)
-    finally:
-        logging.disable(logging.NOTSET)
-        logger.disabled = False

@@ -17,36 +17,16 @@ class Collect(logging.Handler):
 """
 
 
-def test_events_before_logging_is_imported_reach_nobody(run_python):
-    result = run_python(f"{MAKE}{COLLECT}logging.getLogger().addHandler(Collect())")
-
-    assert result.stdout == result.stderr == ""
-
-
-def test_events_reach_handlers_that_are_added_later(run_python):
+def test_events_reach_handlers_that_are_added_later_and_nobody_before(run_python):
     result = run_python(f"""{MAKE}{COLLECT}
+log.warning("without a handler")
 logging.getLogger("modular_tf").addHandler(Collect())
 log.warning("after", key=2)
 log.info("not wanted")
 logging.getLogger("modular_tf.some").setLevel("INFO")
 log.info("wanted")
-""")
 
-    assert result.stdout.splitlines() == [
-        "modular_tf.some.part WARNING after plugin=p key=2",
-        "modular_tf.some.part INFO wanted plugin=p",
-    ]
-
-
-def test_events_without_a_handler_are_not_printed(run_python):
-    result = run_python(f'{MAKE}import logging\nlog.warning("after")')
-
-    assert result.stdout == result.stderr == ""
-
-
-def test_levels_count_as_in_logging(run_python):
-    run_python(f"""{MAKE}
-import itertools, logging
+import itertools
 names = ["", "modular_tf", "modular_tf.some", "modular_tf.some.part"]
 levels = [logging.DEBUG, logging.INFO, logging.WARNING, logging.CRITICAL]
 for name, level, disabled in itertools.product(names, [0, *levels], [False, True]):
@@ -59,6 +39,12 @@ logging.getLogger("modular_tf.some.part").disabled = False
 logging.disable(logging.WARNING)
 assert not log.is_enabled_for(logging.WARNING)
 """)
+
+    assert result.stdout.splitlines() == [
+        "modular_tf.some.part WARNING after plugin=p key=2",
+        "modular_tf.some.part INFO wanted plugin=p",
+    ]
+    assert result.stderr == ""
 
 
 def test_a_command_without_a_log_hides_events_from_handlers_of_hooks(run_python):

@@ -10,9 +10,6 @@ import pytest
 from tests.service.conftest import device_file, make_service, plugin_file, site
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from modular_tf.service.service import PluginService
     from modular_tf.service.why import Fact
 
 __all__ = ["device_file", "make_service", "plugin_file", "site"]
@@ -25,16 +22,16 @@ class Answer(NamedTuple):
     text: str
     facts: tuple[Fact, ...]
 
-    def of(self, stage: str) -> list[str]:
+    def of(self, stage):
         """Return the facts of a stage."""
         return [fact.text for fact in self.facts if fact.stage == stage]
 
 
 @pytest.fixture
-def why() -> Callable[[PluginService, object], Answer]:
+def why():
     """Ask a service why; what it says survives JSON."""
 
-    def ask(service: PluginService, name: object) -> Answer:
+    def ask(service, name):
         answer = service.why(str(name))
         told = json.loads(json.dumps(answer.as_dict()))
         assert told["lines"] == list(answer.lines)

@@ -1,29 +1,23 @@
-"""Plugins with a misdeed, and services that let them have their first contact."""
+"""Plugins with a misdeed, and the trials that find it."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from modular_tf.first_contact.finding import Limits
-from modular_tf.first_contact.trials import try_plugins
+from modular_tf.first_contact.trials import Trials, try_plugins
 from modular_tf.loading.task import Task
 from tests.fixtures.compiler import compile_object, link_library
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from modular_tf.first_contact.finding import Finding
-    from modular_tf.rules import Violation
 
 _FOLDER = Path(__file__).parent
 _DIALECTS = _FOLDER.parent / "device" / "dialects"
 _THROW = _FOLDER.parent / "plugins" / "throw.cc"
 _LAYOUT = "LAYOUT=209"
 PATIENT = Limits(seconds=60.0)  # what nobody needs who is not meant to hang
+_warm: dict[Limits, Trials] = {}
 
 
 @pytest.fixture(autouse=True)
@@ -34,13 +28,21 @@ def with_first_contact(monkeypatch, tmp_path_factory):
         monkeypatch.setenv(variable, str(tmp_path_factory.mktemp("home")))
 
 
+@pytest.fixture(scope="module", autouse=True)
+def end_of_warm_trials():
+    """End the processes that `find_one` has started for the tests of a module."""
+    yield
+    while _warm:
+        _warm.popitem()[1].close()
+
+
 @pytest.fixture(scope="session")
-def misdeed() -> Callable[..., Path]:
+def misdeed():
     """Build a plugin that does something, one of `misdeed.c`, at a place."""
     return build_misdeed
 
 
-def build_misdeed(deed: str, place: str = "INIT", kind: str = "device") -> Path:
+def build_misdeed(deed, place="INIT", kind="device"):
     """Return a library that misbehaves; `kind` is `device` or `filesystem`."""
     macros = (f"MISDEED={deed}", f"PLACE={place}")
     sources = (_FOLDER / "process_deeds.c", _FOLDER / "later_deeds.c", _THROW)
@@ -59,39 +61,35 @@ def build_misdeed(deed: str, place: str = "INIT", kind: str = "device") -> Path:
 
 
 @pytest.fixture(scope="session")
-def rfc_example() -> Path:
+def rfc_example():
     """Build what the RFC gives as its usage example."""
     example = compile_object(_DIALECTS / "rfc_example.c", ["LAYOUT=2020"])
     return link_library("librfc_example.so", [example])
 
 
-@pytest.fixture
-def finding() -> Callable[..., Finding]:
-    """Try a plugin with a misdeed and return what is found."""
-    return find_one
+def misdeed_task(deed, place="INIT", kind="device"):
+    """Return the task of trying a plugin with a misdeed."""
+    return Task("bad", str(build_misdeed(deed, place, kind)), kinds=(kind,))
 
 
-def find_one(
-    deed: str, place: str = "INIT", kind: str = "device", limits: Limits = PATIENT
-) -> Finding:
-    """Try a plugin with a misdeed."""
-    task = Task("bad", str(build_misdeed(deed, place, kind)), kinds=(kind,))
-    (found,) = try_plugins([task], limits)
+def find_one(deed, place="INIT", kind="device", limits=PATIENT):
+    """Try a plugin with a misdeed, by a process that the tests of a module share."""
+    return find_of(misdeed_task(deed, place, kind), limits)
+
+
+def find_of(task, limits=PATIENT):
+    """Try any plugin, by a process that the tests of a module share."""
+    (found,) = _warm.setdefault(limits, Trials(limits)).try_plugins([task])
     return found
 
 
-@pytest.fixture
-def verdict() -> Callable[..., Violation | None]:
-    """Try a plugin with a misdeed and return the rule that it broke."""
-
-    def try_one(*arguments: Any, **options: Any) -> Violation | None:
-        incident = find_one(*arguments, **options).incident
-        return None if incident is None else incident.violation
-
-    return try_one
+def find_alone(deed, place="INIT", kind="device", limits=PATIENT):
+    """Try a plugin with a misdeed, by a new process: it has the environment of this one."""
+    (found,) = try_plugins([misdeed_task(deed, place, kind)], limits)
+    return found
 
 
-def processes_with(library: Path) -> list[str]:
+def processes_with(library):
     """Return the processes that have a library mapped, but for this one.
 
     It must lie in a folder of the test's own: other tests map what the compiler's cache holds.

@@ -1,25 +1,21 @@
 """One warm process serves batch after batch, and comes again when it is gone."""
 
-from __future__ import annotations
-
 import os
 import signal
 from pathlib import Path
 
 import pytest
 
-from modular_tf.codec import decode, encode
-from modular_tf.first_contact.finding import Limits
 from modular_tf.first_contact.trials import Trials
 from modular_tf.loading.task import Task
 from tests.first_contact.conftest import PATIENT, build_misdeed
 
 
-def task(deed: str) -> Task:
+def task(deed):
     return Task(deed, str(build_misdeed(deed)))
 
 
-def children() -> set[str]:
+def children():
     return set(Path(f"/proc/self/task/{os.getpid()}/children").read_text().split())
 
 
@@ -27,16 +23,11 @@ def messages(found):
     return [f.incident and f.incident.violation.message for f in found]
 
 
-def test_nothing_is_started_before_it_is_needed():
+def test_one_process_serves_batch_after_batch_from_the_first_plugin_on():
     before = children()
     with Trials(PATIENT) as trials:
         assert trials.try_plugins([]) == []
         assert children() == before
-
-
-def test_one_process_serves_batch_after_batch():
-    before = children()
-    with Trials(PATIENT) as trials:
         (first,) = trials.try_plugins([task("NOTHING")])
         started = children() - before
         assert len(started) == 1
@@ -90,9 +81,3 @@ def test_a_fork_starts_its_own(run_python):
         print("none")
     """
     assert run_python(code, build_misdeed("NOTHING")).stdout == "none\n"
-
-
-def test_limits_come_back_equal():
-    limits = Limits(seconds=1.5, memory_mib=3, processes=2, accept=frozenset({"LD-065"}))
-
-    assert decode(Limits, encode(limits)) == limits

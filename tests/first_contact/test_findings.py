@@ -1,9 +1,11 @@
-"""Findings cross a pipe and lie on disk: they come back equal, and nothing else is one."""
+"""Findings cross a pipe and lie on disk: they come back equal, and nothing else is one.
 
-from __future__ import annotations
+The process in which a plugin ran writes entries: each field has its type and bounds, or is refused.
+"""
 
 import copy
 import json
+import re
 
 import pytest
 
@@ -11,14 +13,23 @@ from modular_tf.codec import decode, encode
 from modular_tf.discovery.file_identity import FileIdentity, SeenFile
 from modular_tf.first_contact.finding import (
     ACCEPTABLE,
+    MOST_NOTES,
     Finding,
     Incident,
+    Limits,
     Offer,
     PlatformOffer,
     noted,
 )
+from modular_tf.first_contact.process_state import RULES_OF_CHANGES
+from modular_tf.first_contact.verdict import Ending
+from modular_tf.processes.ending import MOST_FRAMES, readable_frames
+from modular_tf.processes.watched_child import EntryReader
 from modular_tf.rules import Violation, rule
 
+HUGE = 10**4000  # JSON has it, and most of what is done with numbers takes it
+LONG = "é\x1b[2J\nnext" * 100_000
+REFUSED = r"expected|unpack"
 WHOLE = Finding(
     Incident.of(
         Violation("LD-060", "crashed"),
@@ -32,53 +43,118 @@ WHOLE = Finding(
     (SeenFile("/p/libmore.so", FileIdentity(1, 2, 3, 4, 5), "f" * 64, 6, "0-b"),),
     storable=False,
 )
+SIZES = [4096, -8192, 0]
+NOTE = {
+    "rule": "FS-012", "message": "found 3", "stage": "init", "remedy": None, "path": None,
+    "origin": None, "scheme": "s3",
+}  # fmt: skip
+OUTCOME = {
+    "finding": {
+        "incident": None,
+        "offer": {
+            "schemes": ["s3", ""],
+            "platform": {
+                "device_type": "GPU", "platform": "CHIP", "priority": 220, "layout": "device-2.9",
+                "has_timers": True,
+            },
+            "kernels": 3,
+            "ops": 1,
+        },
+        "notes": [NOTE],
+        "opened": [["/lib/libx.so", [1, 2, 3, 4, 5], "0" * 64, 6, "0-1"]],
+        "storable": False,
+    },
+    "changes": [["LD-069", "changed the umask"]],
+}  # fmt: skip
+# With the field of the ending that it fills.
+ENTRIES = [
+    ({"enters": "SE_InitPlugin", "memory": SIZES}, "entered"),
+    ({"finished": OUTCOME, "memory": SIZES}, "outcome"),
+    ({"thread": 4242}, "thread"),
+    ({"signal": 11, "errno": 2**64 - 1, "overflow": 1}, "signal"),
+    ({"exits": 255}, "exits"),
+    ({"frame": ["6c", "66", 16]}, "frames"),
+    ({"traced": 1}, "has_all_frames"),
+    ({"lost": "standard output"}, "lost"),
+    ({"stops": 1}, "stops"),
+    ({"fault": "OSError: no memory", "scarce": 1}, "fault"),
+]
 
 
-@pytest.mark.parametrize("finding", [Finding(), Finding(offer=Offer()), WHOLE])
-def test_a_finding_comes_back_equal(finding):
-    assert decode(Finding, json.loads(json.dumps(encode(finding)))) == finding
+def read_entry(entry):
+    ending = Ending()
+    if not ending.take(entry):
+        raise ValueError("expected an entry")
+    return ending
 
 
-_MAY_BE_NONE = {
-    ("incident",),
-    ("incident", "signal"),
-    ("incident", "last_call"),
-    ("offer",),
-    ("offer", "platform"),
-    ("notes", 0, "rule"),
-    ("notes", 1, "rule"),
-    ("opened", 0, 2),
-}
+def read_finding(found):
+    return decode(Finding, found)
 
 
-def _paths(value, path=()):
+def paths_of(value, path=()):
+    """Yield the place of each value within a value, with it."""
     entries = value.items() if isinstance(value, dict) else enumerate(value)
     for key, inner in entries:
         yield (*path, key), inner
         if isinstance(inner, dict | list):
-            yield from _paths(inner, (*path, key))
+            yield from paths_of(inner, (*path, key))
 
 
-def _misshapen():
-    """Yield where a whole finding holds something, and what cannot be in its place."""
-    for path, value in _paths(encode(WHOLE)):
-        for wrong in (5, True, "x", [5], {}, None):
-            may_be = wrong is None and path in _MAY_BE_NONE
-            may_be |= wrong in ("x", None) and path[-1] in {"scheme", "remedy", "path", "origin"}
-            if type(wrong) is not type(value) and not may_be:
-                yield path, wrong
-
-
-@pytest.mark.parametrize(("path", "wrong"), list(_misshapen()), ids=str)
-def test_nothing_of_another_shape_is_taken(path, wrong):
-    broken = copy.deepcopy(encode(WHOLE))
-    inner = broken
+def changed(value, path, wrong):
+    """Return a copy of a value that has something else in one place."""
+    result = inner = copy.deepcopy(value)
     for key in path[:-1]:
         inner = inner[key]
     inner[path[-1]] = wrong
+    return result
 
-    with pytest.raises(ValueError, match="expected"):
-        decode(Finding, broken)
+
+def accepted(read, value, wrongs, may_be):
+    """Return what is read of all that has something wrong in one place."""
+    found = []
+    for path, right in paths_of(value):
+        for wrong in wrongs:
+            if may_be(path, right, wrong):
+                continue
+            try:
+                read(changed(value, path, wrong))
+            except ValueError as error:
+                if re.search(REFUSED, str(error)):
+                    continue
+            found.append((path, repr(wrong)[:20]))
+    return found
+
+
+# ---- findings ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("finding", [Finding(), Finding(offer=Offer()), WHOLE])
+def test_a_finding_comes_back_equal(finding):
+    assert read_finding(json.loads(json.dumps(encode(finding)))) == finding
+
+
+def test_limits_come_back_equal():
+    limits = Limits(seconds=1.5, memory_mib=3, processes=2, accept=frozenset({"LD-065"}))
+
+    assert decode(Limits, encode(limits)) == limits
+
+
+_MAY_BE_NONE = {
+    ("incident",), ("incident", "signal"), ("incident", "last_call"), ("offer",),
+    ("offer", "platform"), ("notes", 0, "rule"), ("notes", 1, "rule"), ("opened", 0, 2),
+}  # fmt: skip
+
+
+def test_no_finding_of_another_shape_is_read():
+    def may_be(path, right, wrong):
+        return (
+            type(wrong) is type(right)
+            or (wrong is None and path in _MAY_BE_NONE)
+            or (wrong in ("x", None) and path[-1] in {"scheme", "remedy", "path", "origin"})
+        )
+
+    assert accepted(read_finding, encode(WHOLE), (5, True, "x", [5], {}, None), may_be) == []
 
 
 @pytest.mark.parametrize(
@@ -88,14 +164,17 @@ def test_nothing_of_another_shape_is_taken(path, wrong):
         lambda found: found.update(more=1),
         lambda found: found["incident"].update(rule="LD-999"),
         lambda found: found["notes"][0].update(stage="probe"),
+        *(lambda found, n=n: found["incident"].update(signal=n) for n in (0, -1, 65, 10**40)),
+        lambda found: found["incident"].update(backtrace=["frame"] * (MOST_FRAMES + 1)),
+        lambda found: found.update(notes=[{}] * (MOST_NOTES + 1)),
     ],
 )
-def test_missing_added_and_unknown_values_are_refused(change):
+def test_missing_added_unknown_and_too_many_values_are_refused(change):
     broken = copy.deepcopy(encode(WHOLE))
     change(broken)
 
     with pytest.raises(ValueError, match="expected"):
-        decode(Finding, broken)
+        read_finding(broken)
 
 
 def test_what_may_be_accepted_lets_the_process_live():
@@ -108,29 +187,192 @@ def test_what_may_be_accepted_lets_the_process_live():
     assert all("first_contact_accept" in rule(rule_id).remedy for rule_id in letting_live)
 
 
-def _opened_row(path="/p/libmore.so", size=3):
+def opened_row(path="/p/libmore.so", size=3):
     return [path, [1, 2, size, 4, 5], None, 6, "0-b"]
 
 
 @pytest.mark.parametrize(
     "rows",
     [
-        [_opened_row(size=1 << 63)],
-        [_opened_row(f"/p/lib{at}.so", 1 << 32) for at in range(3)],
-        [_opened_row(size=-1)],
+        [opened_row(size=1 << 63)],
+        [opened_row(f"/p/lib{at}.so", 1 << 32) for at in range(3)],
+        [opened_row(size=-1)],
         [["/p/libmore.so", None, None, 6, "0-b"]],
-        [_opened_row("/p/\x1b[2Jlibmore.so")],
-        [_opened_row("/p/lib\nmore.so")],
-        [_opened_row("/p/lib\u202emore.so")],
+        [opened_row("/p/\x1b[2Jlibmore.so")],
+        [opened_row("/p/lib\nmore.so")],
+        [opened_row("/p/lib\u202emore.so")],
     ],
     ids=["large", "large together", "negative", "absent", "escape", "line", "direction"],
 )
 def test_what_was_opened_can_be_read_soon_and_shown(rows):
     with pytest.raises(ValueError, match="expected"):
-        decode(Finding, encode(Finding()) | {"opened": rows})
+        read_finding(encode(Finding()) | {"opened": rows})
 
 
 def test_what_was_opened_may_have_any_name_in_the_locales_encoding():
-    row = _opened_row("/p/\xfc ber\udcff.so")
+    row = opened_row("/p/\xfc ber\udcff.so")
 
-    assert decode(Finding, encode(Finding()) | {"opened": [row]}).opened[0].path == row[0]
+    assert read_finding(encode(Finding()) | {"opened": [row]}).opened[0].path == row[0]
+
+
+def test_a_finding_is_bounded_whatever_it_is_made_of():
+    incident = Incident.of(
+        Violation("LD-060", LONG), signal=11, last_call=LONG, backtrace=(LONG,) * 1000, said=LONG
+    )
+    whole = Finding(incident, Offer(("s3",), PlatformOffer("GPU", "CHIP", 220)), ())
+    whole = whole._replace(notes=(noted(Violation("FS-012", LONG, "init")),))
+
+    assert len(json.dumps(encode(whole))) < 1 << 20
+    assert read_finding(json.loads(json.dumps(encode(whole)))) == whole
+    assert incident.said.count("\n") > 100  # last words keep their lines
+    for line in (
+        incident.violation.message, incident.last_call, *incident.backtrace,
+        *incident.said.split("\n"), whole.notes[0].message,
+    ):  # fmt: skip
+        assert line.isprintable()
+
+
+# ---- entries of a child --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("entry", "field"), ENTRIES, ids=[field for _, field in ENTRIES])
+def test_an_entry_fills_its_field_and_has_no_other_keys(entry, field):
+    assert getattr(read_entry(json.loads(json.dumps(entry))), field)
+    for other in (entry | {"more": 1}, dict(list(entry.items())[1:])):
+        with pytest.raises(ValueError, match="expected"):
+            read_entry(other)
+
+
+# Texts, in which anything printable may stand, and the frame, which `readable_frames` reads.
+FREE = {
+    ("enters",), ("lost",), ("fault",), ("finished", "finding", "notes", 0, "message"),
+    ("finished", "changes", 0, 1), ("frame", 0), ("frame", 1), ("frame", 2),
+}  # fmt: skip
+# What is not known of a file that code opened: it was not there, not read, in no known boot.
+MAY_OPEN = [(1, None), (2, None), (4, "")]
+
+
+def may_be_in_an_entry(path, right, wrong):
+    return (
+        (type(wrong) is type(right) and path in FREE)
+        or (path[-1:] == ("frame",) and isinstance(wrong, list))
+        or (path[-2:] in {("offer", "platform"), (0, "rule")} and wrong is None)
+        or (
+            path[-1] in {"scheme", "remedy", "path", "origin"}
+            and (wrong is None or isinstance(wrong, str))
+        )
+        or (path[-1] in {"schemes", "notes", "changes", "opened"} and wrong == [])
+        or (path[-1] in {"storable", "has_timers"} and wrong is True)
+        or (path[-1] == "incident" and wrong is None)
+        or (path[-3:-1] == ("opened", 0) and (path[-1], wrong) in MAY_OPEN)
+        or (path[-2:] == ("schemes", 1) and wrong == "")
+        or (path[:1] == ("frame",) and len(path) > 1)
+    )
+
+
+@pytest.mark.parametrize(
+    "entry", [entry for entry, _ in ENTRIES], ids=lambda entry: next(iter(entry))
+)
+def test_an_entry_with_a_wrong_field_is_none(entry):
+    wrongs = (None, True, 1.5, float("nan"), HUGE, -HUGE, "", "\x1b[2J", [], [[]], {})
+
+    assert accepted(read_entry, entry, wrongs, may_be_in_an_entry) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "wrong"),
+    [
+        (("changes",), [["LD-069", "x"]] * 65),
+        (("changes", 0), ["LD-069"]),
+        (("changes", 0), ["LD-069", "x", "y"]),
+        (("changes", 0, 0), "LD-063"),  # that it could not be tried is for others to say
+        (("changes", 0, 0), "LD-060"),
+        (("changes", 0, 0), "LD-999"),
+        (("finding", "notes"), [NOTE] * (MOST_NOTES + 1)),
+        (("finding", "notes", 0, "rule"), "LD-999"),
+        (("finding", "notes", 0, "stage"), "trust"),
+        (("finding", "opened"), [["/x", None, None, 0, ""]] * 1025),
+        (("finding", "opened", 0, 0), "libx.so"),
+        (("finding", "opened", 0, 0), "/" + "x" * 4096),
+        (("finding", "opened", 0, 0), "/x\0"),
+        (("finding", "opened", 0, 2), "0" * 63),
+        (("finding", "incident"), encode(Incident.of(Violation("LD-060", "x")))),
+        (("finding", "offer"), None),
+        (("finding", "offer", "schemes"), ["s3", "s3"]),
+        (("finding", "offer", "schemes"), [f"s{number}" for number in range(1025)]),
+        (("finding", "offer", "schemes"), ["s" * 1001]),
+        (("finding", "offer", "schemes"), ["file://"]),
+        (("finding", "offer", "schemes"), ["s3\n"]),
+        (("finding", "offer", "platform", "platform"), "ch-ip"),
+        (("finding", "offer", "kernels"), -1),
+        (("finding", "offer", "ops"), HUGE),
+        (("finding", "offer", "platform", "device_type"), "GPU:0"),
+        (("finding", "offer", "platform", "device_type"), "G" * 1001),
+        (("finding", "offer", "platform", "priority"), 2**31),
+        (("finding", "offer", "platform", "layout"), "device 2.9"),
+        (("finding", "offer", "platform", "has_timers"), 1),
+    ],
+    ids=lambda value: repr(value)[:40],
+)
+def test_an_outcome_beyond_its_bounds_is_none(path, wrong):
+    with pytest.raises(ValueError, match=REFUSED):
+        read_entry({"finished": changed(OUTCOME, path, wrong), "memory": SIZES})
+
+
+@pytest.mark.parametrize("sizes", [[0, 0], [0] * 4, [2**62 + 1, 0, 0], [0, 0, True]])
+def test_sizes_of_memory_beyond_their_bounds_are_none(sizes):
+    with pytest.raises(ValueError, match=REFUSED):
+        read_entry({"enters": "f", "memory": sizes})
+
+
+def test_texts_are_cut_and_plain():
+    texts = [
+        read_entry({"enters": LONG, "memory": SIZES}).entered,
+        read_entry({"lost": LONG}).lost,
+        read_entry({"fault": LONG, "scarce": 0}).fault,
+    ]
+    for path in (("finding", "notes", 0, "message"), ("changes", 0, 1)):
+        outcome = read_entry({"finished": changed(OUTCOME, path, LONG), "memory": SIZES}).outcome
+        found = outcome.changes if path[0] == "changes" else outcome.finding.notes
+        texts.append(found[0].message)
+    for text in texts:
+        assert text.startswith(("é?[2J next", "é\\x1b[2J\\nnext"))  # a violation writes them out
+        assert text.isprintable()
+        assert len(text) in {200, 2000}
+
+
+def test_only_what_a_child_judges_by_is_a_change():
+    for judged in RULES_OF_CHANGES:
+        outcome = changed(OUTCOME, ("changes", 0, 0), judged.id)
+        assert read_entry({"finished": outcome, "memory": SIZES})
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        ["6c", "66"], ["6", "66", 1], [6, "66", 1], ["6c", None, 1], ["zz", "66", 1],
+        ["6c", "66", -1], ["6c", "66", 2**64], ["6c", "66", HUGE], ["6c", "66", 1.5],
+        ["6c", "66", True], ["6c", "66", "1"], [], [{"rule": 1}, "66", 1], ["6c", {"rule": 1}, 1],
+    ],
+    ids=lambda frame: repr(frame)[:20],
+)  # fmt: skip
+def test_a_frame_of_another_form_is_left_out(frame):
+    assert readable_frames([frame, ["6c", "66", 16]], []) == ("l f+0x10",)
+
+
+def test_frames_are_cut_and_plain():
+    frames = readable_frames([[b"\x1b/x\n".hex() * 90_000, "1b66" * 90_000, 16]] * 100, [])
+
+    assert len(frames) == MOST_FRAMES
+    assert all(frame.isprintable() and len(frame) < 1100 for frame in frames)
+    assert Incident.of(Violation("LD-060", ""), backtrace=frames).backtrace == frames
+
+
+@pytest.mark.parametrize(
+    "line", [b'{"exits": NaN}', b'{"exits": Infinity}', b'{"exits": 3', b"[" * 9999, b"\xff", b"3"]
+)
+def test_a_line_that_is_no_entry_is_left_out(line):
+    ending = Ending()
+    EntryReader(ending.take)(line + b'\n{"stops": 1}\n')
+
+    assert ending == Ending(stops=True)

@@ -3,8 +3,6 @@
 The plugin and each library leave a trace when their code begins to run, in whatever process.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil
@@ -116,16 +114,9 @@ def test_what_no_message_can_show_is_not_known(name, plugin, opened, monkeypatch
     assert (finding.incident, finding.opened, finding.storable) == (None, (), False)
 
 
-def test_what_is_needed_of_the_system_is_known_already(tmp_path):
-    plugin = opening_plugin(tmp_path / "libx.so", options=["-Wl,--no-as-needed", "-lanl"])
-
-    [finding] = tried(plugin)
-
-    assert finding.opened == ()
-
-
-def test_a_plugin_that_opens_nothing_has_a_lasting_finding(plugin):
-    [finding] = tried(plugin)
+@pytest.mark.parametrize("options", [[], ["-Wl,--no-as-needed", "-lanl"]], ids=["plain", "needs"])
+def test_a_plugin_opens_nothing_by_what_it_needs_of_the_system(options, tmp_path):
+    [finding] = tried(opening_plugin(tmp_path / "libx.so", options=options))
 
     assert (finding.opened, finding.storable) == ((), True)
 
@@ -142,8 +133,9 @@ def test_each_of_many_that_open_the_same_has_it(tmp_path, opened, monkeypatch):
 # -- what is kept ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("policy", ["lazy", "eager"])
+@pytest.mark.parametrize(
+    ("policy", "place"), [("lazy", "OPENS_IN_CONSTRUCTOR"), ("eager", "OPENS_IN_INIT")]
+)
 def test_a_plugin_is_tried_again_when_what_it_opened_has_changed(
     policy, place, plugin, opened, traces, monkeypatch, tmp_path, load
 ):
@@ -215,20 +207,12 @@ def test_a_copy_in_another_folder_is_tried_itself(
 # -- trust -----------------------------------------------------------------------------------------
 
 
-def by_file(opened):
-    opened.chmod(0o666)
-
-
-def by_folder(opened):
-    opened.parent.chmod(0o777)
-
-
-@pytest.mark.parametrize("how", [by_file, by_folder])
+@pytest.mark.parametrize("place", ["file", "folder"])
 def test_what_strangers_can_change_is_not_opened_here(
-    how, plugin, opened, traces, monkeypatch, load
+    place, plugin, opened, traces, monkeypatch, load
 ):
     monkeypatch.setenv("OPENS_IN_INIT", str(opened))
-    how(opened)
+    (opened if place == "file" else opened.parent).chmod(0o666 if place == "file" else 0o777)
 
     state, rule, message = load(plugin, load="eager")
 
@@ -252,37 +236,42 @@ def test_a_copy_that_was_not_tried_is_judged_alike(
     assert begun(traces) == [], "its bytes were tried"
 
 
-_COMMAND = "import sys; from modular_tf.cli.main import run; sys.exit(run(sys.argv[1:]))"
+@pytest.fixture
+def lock(plugin, tmp_path, run_python):
+    """Run `modular-tf lock` on the plugin; return the lock file."""
+    code = "import sys; from modular_tf.cli.main import run; sys.exit(run(sys.argv[1:]))"
+    path = tmp_path / "plugins.lock"
+
+    def command(*words):
+        run_python(code, "lock", "--no-bundled", "--plugin", plugin, "--output", path, *words)
+        return path
+
+    return command
 
 
-def test_where_plugins_are_frozen_it_is_in_the_lock_file(
-    plugin, opened, monkeypatch, tmp_path, load, run_python
-):
+def test_where_plugins_are_frozen_it_is_in_the_lock_file(plugin, opened, monkeypatch, load, lock):
     monkeypatch.setenv("OPENS_IN_INIT", str(opened))
-    lock = str(tmp_path / "plugins.lock")
-    words = ["lock", "--no-bundled", "--plugin", str(plugin), "--output", lock]
 
-    run_python(_COMMAND, *words)
-    state, rule, message = load(plugin, frozen=True, lock=lock)
+    frozen = {"frozen": True, "lock": str(lock())}
+    state, rule, message = load(plugin, **frozen)
     assert (state, rule) == ("rejected", "LD-098")
     assert hashlib.sha256(opened.read_bytes()).hexdigest() in message
-    run_python(_COMMAND, *words, "--load")
-    assert load(plugin, load="eager", mapped=True, frozen=True, lock=lock) == GOOD
+    lock("--load")
+    assert load(plugin, load="eager", mapped=True, **frozen) == GOOD
     with opened.open("ab") as stream:
         stream.write(b"more")
-    assert load(plugin, load="eager", frozen=True, lock=lock)[:2] == ["rejected", "LD-098"]
+    assert load(plugin, load="eager", **frozen)[:2] == ["rejected", "LD-098"]
 
 
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("is_copy", [False, True])
+@pytest.mark.parametrize(
+    ("place", "is_copy"), [("OPENS_IN_CONSTRUCTOR", False), ("OPENS_IN_INIT", True)]
+)
 def test_what_it_opened_before_does_not_run_when_it_is_not_the_locked_one_any_more(
-    is_copy, place, plugin, opened, traces, monkeypatch, tmp_path, load, run_python
+    is_copy, place, plugin, opened, traces, monkeypatch, load, lock
 ):
     monkeypatch.setenv(place, str(opened))
-    lock = str(tmp_path / "plugins.lock")
-    words = ["lock", "--no-bundled", "--plugin", str(plugin), "--output", lock, "--load"]
-    run_python(_COMMAND, *words)
-    assert load(plugin, frozen=True, lock=lock) == GOOD
+    frozen = {"frozen": True, "lock": str(lock("--load"))}
+    assert load(plugin, **frozen) == GOOD
     begun(traces)
     locked = opened.read_bytes()
     with opened.open("ab") as stream:
@@ -290,12 +279,12 @@ def test_what_it_opened_before_does_not_run_when_it_is_not_the_locked_one_any_mo
     found = shutil.copy(plugin, plugin.with_name("libcopy.so")) if is_copy else plugin
 
     for _ in range(2):
-        state, rule, message = load(found, frozen=True, lock=lock)
+        state, rule, message = load(found, **frozen)
         assert (state, rule) == ("rejected", "LD-098")
         assert f"{opened}, which its code opens" in message
     assert begun(traces) == []
     opened.write_bytes(locked)
-    assert load(found, frozen=True, lock=lock) == GOOD
+    assert load(found, **frozen) == GOOD
 
 
 def test_what_it_opened_before_and_strangers_can_change_by_now_does_not_run(
@@ -313,21 +302,16 @@ def test_what_it_opened_before_and_strangers_can_change_by_now_does_not_run(
 
 
 def test_what_is_locked_does_not_depend_on_what_is_cached(
-    plugin, opened, monkeypatch, tmp_path, load, run_python
+    plugin, opened, monkeypatch, tmp_path, load, lock
 ):
     monkeypatch.setenv("OPENS_IN_INIT", str(opened))
-    lock = tmp_path / "plugins.lock"
-    words = ["lock", "--no-bundled", "--plugin", str(plugin), "--output", str(lock)]
-    run_python(_COMMAND, *words)
-    without_cache = lock.read_bytes()
+    without_cache = lock().read_bytes()
     load(plugin)
 
-    run_python(_COMMAND, *words, "--check")
-    run_python(_COMMAND, *words)
-    assert lock.read_bytes() == without_cache
-    run_python(_COMMAND, *words, "--load")
-    assert lock.read_bytes() != without_cache
-    run_python(_COMMAND, *words, "--check", "--load")
-    run_python(_COMMAND, *words, "--check")
+    lock("--check")
+    assert lock().read_bytes() == without_cache
+    assert lock("--load").read_bytes() != without_cache
+    lock("--check", "--load")
+    lock("--check")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "empty"))
-    run_python(_COMMAND, *words, "--check")
+    lock("--check")

@@ -1,7 +1,5 @@
 """Each plugin has a process of its own, so none has a say in what is found of another."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path
@@ -15,7 +13,7 @@ from modular_tf.loading.task import Task
 from modular_tf.service.storage.quarantine import QuarantineStore
 from tests.fixtures.compiler import compile_object, link_library
 
-MANY = 60
+MANY = 24
 LIMITS = Limits(seconds=20)
 
 
@@ -32,17 +30,18 @@ def good(fixture_plugin, tmp_path):
     return tasks
 
 
-@pytest.fixture(scope="session")
-def forger() -> Path:
-    """A plugin that reports in the place of all that are tried in its process."""
+@pytest.fixture
+def good_beside_a_forger(good, fixture_plugin):
+    """The same, of which the first reports in the place of all in its process, and one crashes."""
     source = Path(__file__).with_name("forger.c")
-    return link_library("libforger.so", [compile_object(source)], ["-ldl"])
-
-
-def test_nobody_reports_for_another(good, forger, fixture_plugin):
+    forger = link_library("libforger.so", [compile_object(source)], ["-ldl"])
     shutil.copyfile(forger, good[0].file)
     shutil.copyfile(fixture_plugin("init-plugin-crashes"), good[1].file)
-    forged, crashed, *others = try_plugins(good, LIMITS)
+    return good
+
+
+def test_nobody_reports_for_another(good_beside_a_forger):
+    forged, crashed, *others = try_plugins(good_beside_a_forger, LIMITS)
 
     assert forged.offer.schemes == ("forged",)  # of itself it may say what it wants
     assert crashed.incident.violation.rule_id == "LD-060"
@@ -58,16 +57,13 @@ _LISTED = """
 """
 
 
-def test_what_crashes_beside_a_forger_is_not_remembered_as_harmless(
-    good, forger, fixture_plugin, run_python
-):
-    shutil.copyfile(forger, good[0].file)
-    shutil.copyfile(fixture_plugin("init-plugin-crashes"), good[1].file)
-    for _ in range(2):  # as it is found, and as it is remembered
-        told = json.loads(run_python(_LISTED, Path(good[0].file).parent).stdout)
+def test_a_crash_beside_a_forger_is_not_stored_as_harmless(good_beside_a_forger, run_python):
+    folder = Path(good_beside_a_forger[0].file).parent
+    for _ in range(2):  # as it is found, and as it is stored
+        states = json.loads(run_python(_LISTED, folder).stdout)
 
-        assert told["good_01"] == "quarantined"
-        assert told["good_02"] == "loaded"
+        assert states["good_01"] == "quarantined"
+        assert states["good_02"] == "loaded"
     kept_out = {
         e.name: e.incident.violation.rule_id for e in QuarantineStore.of_process().entries()
     }
@@ -83,38 +79,24 @@ def test_nobody_reports_for_another_process(misdeed, monkeypatch):
     assert hung.incident.violation.rule_id == "LD-061"
 
 
-def test_each_has_its_own_finding(good):
-    findings = try_plugins(good, LIMITS)
-
-    assert [finding.incident for finding in findings] == [None] * MANY
-    assert {finding.offer.schemes for finding in findings} == {("good",)}
-    assert [finding.notes for finding in findings] == [()] * MANY
-
-
-@pytest.mark.parametrize(
-    ("variant", "rule"),
-    [
-        ("init-plugin-crashes", "LD-060"),
-        ("init-plugin-exits", "LD-060"),
-        ("init-plugin-aborts", "LD-060"),
-        ("init-plugin-hangs", "LD-061"),
-    ],
-)
-def test_one_that_does_harm_is_found_among_many(good, fixture_plugin, variant, rule):
-    shutil.copyfile(fixture_plugin(variant), good[17].file)
+def test_each_of_many_has_its_own_finding(good, fixture_plugin):
+    harm = {
+        3: ("init-plugin-crashes", "LD-060"),
+        7: ("init-plugin-exits", "LD-060"),
+        11: ("init-plugin-aborts", "LD-060"),
+        17: ("init-plugin-hangs", "LD-061"),
+    }
+    broken = 20
+    for number, (variant, _) in {**harm, broken: ("filesystem-size-0", None)}.items():
+        shutil.copyfile(fixture_plugin(variant), good[number].file)
     findings = try_plugins(good, Limits(seconds=3))
-    harmed = {n: f.incident.violation.rule_id for n, f in enumerate(findings) if f.incident}
 
-    assert harmed == {17: rule}
-    assert all(f.offer.schemes == ("good",) for f in findings if f.incident is None)
-
-
-def test_what_breaks_rules_is_told_of_its_own_plugin(good, fixture_plugin):
-    shutil.copyfile(fixture_plugin("filesystem-size-0"), good[30].file)
-    findings = try_plugins(good, LIMITS)
-
-    assert [n for n, finding in enumerate(findings) if finding.notes] == [30]
-    assert findings[30].offer.schemes == ()
+    found = {n: f.incident.violation.rule_id for n, f in enumerate(findings) if f.incident}
+    assert found == {number: rule for number, (_, rule) in harm.items()}
+    assert [number for number, finding in enumerate(findings) if finding.notes] == [broken]
+    assert findings[broken].offer.schemes == ()
+    others = [f for n, f in enumerate(findings) if n not in harm and n != broken]
+    assert {finding.offer.schemes for finding in others} == {("good",)}
 
 
 def test_what_warmed_the_process_up_is_tried_like_any_other(tmp_path):

@@ -1,11 +1,9 @@
-"""What a plugin changes of its process is told by name; what takes others down is quarantine."""
-
-from __future__ import annotations
+"""What a plugin changes of its process is named; what takes others down is quarantine."""
 
 import os
 import resource
-import signal
-from typing import TYPE_CHECKING
+from contextlib import contextmanager
+from signal import SIGABRT, SIGSEGV
 
 import pytest
 
@@ -13,11 +11,8 @@ from modular_tf.first_contact.finding import Limits
 from modular_tf.first_contact.verdict import Ending, finding_of
 from modular_tf.service.report import State
 from modular_tf.service.service import PluginService
-from tests.first_contact.conftest import PATIENT, build_misdeed, find_one
+from tests.first_contact.conftest import PATIENT, build_misdeed, find_alone, find_one
 from tests.fixtures.compiler import compile_object, file_of_compiler, link_library
-
-if TYPE_CHECKING:
-    from modular_tf.first_contact.finding import Finding
 
 # What the kernel lets nobody else do.
 _DONE_BY_THE_SUPERUSER = [
@@ -25,20 +20,17 @@ _DONE_BY_THE_SUPERUSER = [
     ("CHANGE_GROUPS", "LD-120", "changed the supplementary groups of the process"),
     ("CHANGE_ROOT", "LD-120", "changed the root directory"),
 ] * (os.geteuid() == 0)
+_LEFT_TIMER = "left a timer running that sends"
 
 
 @pytest.mark.parametrize(
-    ("deed", "rule", "said"),
+    ("deed", "rule", "message"),
     [
         ("NO_FILES", "LD-120", "lowered RLIMIT_NOFILE from "),
         ("NO_FILE_SIZE", "LD-120", "lowered RLIMIT_FSIZE from "),
-        ("ALARM", "LD-121", "left a timer running that sends SIGALRM, which ends the process"),
-        ("TIMER", "LD-121", "left a timer running that sends SIGUSR1, which ends the process"),
-        (
-            "FATAL_THREAD_TIMER",
-            "LD-121",
-            "left a timer running that sends SIGUSR1, which ends the process",
-        ),
+        ("ALARM", "LD-121", f"{_LEFT_TIMER} SIGALRM, which ends the process"),
+        ("TIMER", "LD-121", f"{_LEFT_TIMER} SIGUSR1, which ends the process"),
+        ("FATAL_THREAD_TIMER", "LD-121", f"{_LEFT_TIMER} SIGUSR1, which ends the process"),
         ("WAIT_FOR_ANY", "LD-120", "took the exit status of a child process"),
         ("WAIT_IN_A_THREAD", "LD-120", "took the exit status of a child process"),
         ("ALL_WATCHES", "LD-120", "keeps "),
@@ -55,31 +47,20 @@ _DONE_BY_THE_SUPERUSER = [
     ],
 )
 @pytest.mark.parametrize("place", ["INIT", "CONSTRUCTOR"])
-def test_what_takes_others_down_is_quarantine(deed, rule, said, place):
+def test_what_takes_others_down_is_quarantine(deed, rule, message, place):
     incident = find_one(deed, place).incident
 
     assert incident.violation.rule_id == rule
-    assert incident.violation.message.startswith(said)
+    assert incident.violation.message.startswith(message)
     assert not incident.is_not_tried
 
 
-def test_a_usual_number_of_descriptors_is_less_than_the_application_may_have():
-    before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (5000, before[1]))
-    try:
-        incident = find_one("USUAL_FILES").incident
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, before)
-
-    assert incident.violation.message.startswith("lowered RLIMIT_NOFILE from 5000 to 4096")
-
-
 @pytest.mark.parametrize(
-    ("deed", "said"),
+    ("deed", "message"),
     [
         ("NO_QUEUES", "lowered RLIMIT_MSGQUEUE from "),
-        ("HANDLED_ALARM", "left a timer running that sends SIGALRM"),
-        ("IGNORED_TIMER", "left a timer running that sends SIGWINCH"),
+        ("HANDLED_ALARM", f"{_LEFT_TIMER} SIGALRM"),
+        ("IGNORED_TIMER", f"{_LEFT_TIMER} SIGWINCH"),
         ("THREAD_TIMER", "left a timer running that calls a function in a thread of its own"),
         ("WATCHES", "keeps 24 of the "),
         ("MAPPINGS", "keeps 10"),
@@ -91,28 +72,33 @@ def test_a_usual_number_of_descriptors_is_less_than_the_application_may_have():
         ("NON_BLOCKING", "changed how standard output is opened (O_NONBLOCK and others)"),
     ],
 )
-def test_what_others_can_live_with_is_a_warning(deed, said):
+def test_what_others_can_live_with_is_a_warning(deed, message):
     found = find_one(deed)
 
     assert found.incident is None
     assert [note.rule for note in found.notes] == ["LD-069"] * len(found.notes)
-    assert any(note.message.startswith(said) for note in found.notes)
+    assert any(note.message.startswith(message) for note in found.notes)
 
 
-@pytest.fixture
-def usual_descriptors():
-    """Let the application have as many descriptors as most have."""
+@contextmanager
+def descriptors(number):
+    """Allow this process so many descriptors, and those that it starts."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (1024, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (number, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
-@pytest.mark.usefixtures("usual_descriptors")
-def test_descriptors_that_are_left_open_are_counted():
-    found = find_one("DESCRIPTORS")
-    taken = find_one("MOST_DESCRIPTORS").incident.violation
+def test_descriptors_are_counted_against_what_the_application_may_have():
+    with descriptors(5000):
+        lowered = find_alone("USUAL_FILES").incident.violation
+    with descriptors(1024):
+        found = find_alone("DESCRIPTORS")
+        taken = find_alone("MOST_DESCRIPTORS").incident.violation
 
+    assert lowered.message.startswith("lowered RLIMIT_NOFILE from 5000 to 4096")
     assert found.incident is None
     assert found.notes[0].message.startswith("keeps 300 of the 1024 descriptors that ")
     assert taken.rule_id == "LD-120"
@@ -125,21 +111,25 @@ _END = "an exit handler or destructor"
 @pytest.mark.parametrize("kind", ["device", "filesystem"])
 @pytest.mark.parametrize("place", ["EXIT_HANDLER", "DESTRUCTOR"])
 @pytest.mark.parametrize(
-    ("deed", "number", "said"),
+    ("deed", "number", "message"),
     [
-        ("CRASH", signal.SIGSEGV, "crashed with SIGSEGV (signal 11)"),
-        ("ABORT", signal.SIGABRT, "aborted with SIGABRT (signal 6)"),
+        ("CRASH", SIGSEGV, "crashed with SIGSEGV (signal 11)"),
+        ("ABORT", SIGABRT, "aborted with SIGABRT (signal 6)"),
         ("LEAVE_3", None, "ended the process with exit status 3"),
         ("LEAVE_0", None, "ended the process with exit status 0"),
     ],
 )
-def test_what_spoils_the_end_of_the_process_is_quarantine(deed, number, said, place, kind):
+def test_what_spoils_the_end_of_the_process_is_quarantine(deed, number, message, place, kind):
     incident = find_one(deed, place, kind).incident
 
     assert (incident.violation.rule_id, incident.signal) == ("LD-146", number)
-    assert incident.violation.message.startswith(f"{said} in {_END}, at first contact")
+    assert incident.violation.message.startswith(f"{message} in {_END}, at first contact")
     assert incident.last_call == _END
-    assert number is None or _frames(incident)
+    assert number is None or frames_of(incident)
+
+
+def frames_of(incident):
+    return [frame for frame in incident.backtrace if "_at_" in frame]
 
 
 @pytest.mark.parametrize("place", ["EXIT_HANDLER", "DESTRUCTOR"])
@@ -148,16 +138,7 @@ def test_an_end_that_hangs_is_bounded(place):
 
     assert (incident.violation.rule_id, incident.last_call) == ("LD-146", _END)
     assert incident.violation.message.startswith(f"did not return within 3 s in {_END}")
-    assert _frames(incident)
-
-
-def test_a_user_can_accept_a_spoilt_end():
-    limits = Limits(seconds=60.0, accept=frozenset({"LD-146"}))
-    found = find_one("CRASH", "DESTRUCTOR", "filesystem", limits=limits)
-
-    assert found.incident is None
-    assert found.offer.schemes == ("misdeed",)
-    assert [note.message.endswith("(LD-146, accepted)") for note in found.notes] == [True]
+    assert frames_of(incident)
 
 
 def test_leaks_of_the_whole_process_are_no_spoilt_end(run_python):
@@ -179,64 +160,64 @@ def test_leaks_of_the_whole_process_are_no_spoilt_end(run_python):
     assert child.stdout == "loaded\n"
 
 
-def _frames(incident):
-    return [frame for frame in incident.backtrace if "_at_" in frame]
-
-
-def test_functions_at_each_fork_are_no_change():
+def test_functions_at_each_fork_are_no_change_and_are_found_where_they_crash():
     """A plugin that works in forked children has such functions."""
-    found = find_one("AT_FORK")
+    found, incident = find_one("AT_FORK"), find_one("CRASH_AT_FORK").incident
 
     assert (found.incident, found.notes) == (None, ())
-
-
-def test_a_function_that_crashes_at_each_fork_is_found():
-    incident = find_one("CRASH_AT_FORK").incident
-
     assert (incident.violation.rule_id, incident.last_call) == ("LD-060", "its functions at a fork")
     assert "aborted with SIGABRT" in incident.violation.message
 
 
-def test_an_address_space_that_is_taken_away_is_the_plugins_fault():
-    incident = find_one("NO_ADDRESSES").incident
-
-    assert not incident.is_not_tried
-
-
-@pytest.mark.parametrize(("deed", "rule"), [("ALARM", "LD-121"), ("NO_FILE_SIZE", "LD-120")])
-def test_a_user_can_take_it_as_a_warning(deed, rule):
-    found = find_one(deed, limits=Limits(seconds=60.0, accept=frozenset({rule})))
+@pytest.mark.parametrize(
+    ("deed", "place", "rule"),
+    [
+        ("ALARM", "INIT", "LD-121"),
+        ("NO_FILE_SIZE", "INIT", "LD-120"),
+        ("CRASH", "DESTRUCTOR", "LD-146"),
+    ],
+)
+def test_a_user_can_take_it_as_a_warning(deed, place, rule):
+    limits = Limits(seconds=60.0, accept=frozenset({rule}))
+    found = find_one(deed, place, "filesystem", limits=limits)
 
     assert found.incident is None
+    assert found.offer.schemes == ("misdeed",)
     assert [note.message.endswith(f"({rule}, accepted)") for note in found.notes].count(True) == 1
 
 
 @pytest.mark.parametrize("deed", ["FILTER_OPEN", "HIDE_PROC", "NO_FILES", "NO_ADDRESSES"])
-def test_who_breaks_its_own_trial_is_told_once_and_remembered(deed, monkeypatch):
+def test_what_breaks_its_own_trial_is_quarantined_and_not_tried_again(deed, monkeypatch):
     library = build_misdeed(deed, "CONSTRUCTOR")
     states = []
     for _ in range(2):
         with PluginService(plugin_paths=[library], bundled=False) as service:
             (record,) = service.load().plugins
         states.append((record.state, record.reason.rule))
-        monkeypatch.setattr("modular_tf.first_contact.trials.try_plugins", None)  # not again
+        monkeypatch.setattr("modular_tf.first_contact.trials.try_plugins", None)
 
     assert states[0] == states[1]
     assert states[0][0] is State.QUARANTINED
 
 
-def _failed(entered: str | None, *, is_scarce: bool) -> Finding:
+def test_an_address_space_that_is_taken_away_is_the_plugins_fault():
+    assert not find_one("NO_ADDRESSES").incident.is_not_tried
+
+
+@pytest.mark.parametrize(
+    ("entered", "is_scarce", "is_blamed"),
+    [("SE_InitPlugin", False, True), ("SE_InitPlugin", True, False), (None, False, False)],
+)
+def test_a_fault_of_the_host_is_the_plugins_if_its_code_ran_and_the_machine_lacks_nothing(
+    entered, is_scarce, is_blamed
+):
     ending = Ending(entered=entered, fault="OSError: [Errno 23] too many", scarce=is_scarce)
-    return finding_of(ending, PATIENT)
+    incident = finding_of(ending, PATIENT).incident
 
-
-def test_a_fault_of_the_host_is_the_plugins_if_its_code_ran_and_the_machine_lacks_nothing():
-    blamed = _failed("SE_InitPlugin", is_scarce=False).incident
-
-    assert blamed.violation.rule_id == "LD-122"
-    assert "[Errno 23] too many" in blamed.violation.message
-    assert _failed("SE_InitPlugin", is_scarce=True).incident.is_not_tried
-    assert _failed(None, is_scarce=False).incident.is_not_tried
+    assert incident.is_not_tried is not is_blamed
+    if is_blamed:
+        assert incident.violation.rule_id == "LD-122"
+        assert "[Errno 23] too many" in incident.violation.message
 
 
 # What the linker makes of `environ` in an executable that is not position-independent: the
@@ -248,18 +229,12 @@ extern char** _environ __attribute__((alias("__environ")));
 """
 
 
-@pytest.fixture
-def copied_environ(monkeypatch, tmp_path):
-    """Let trials run in an interpreter that has a copy of `environ`."""
+def test_the_environment_is_the_executables_where_that_has_a_copy(monkeypatch, tmp_path):
     source = tmp_path / "environ.c"
     source.write_text(_ENVIRON_OF_AN_EXECUTABLE)
     built = compile_object(source, options=["-fvisibility=default"])
     monkeypatch.setenv("LD_PRELOAD", str(link_library("libenviron.so", [built])))
+    notes = [found.message for found in find_alone("CHANGE_ENVIRONMENT").notes]
 
-
-@pytest.mark.usefixtures("copied_environ")
-def test_the_environment_is_the_executables_where_that_has_a_copy():
-    notes = [found.message for found in find_one("CHANGE_ENVIRONMENT").notes]
-
-    assert find_one("NOTHING").notes == ()
+    assert find_alone("NOTHING").notes == ()
     assert [note.partition(",")[0] for note in notes] == ["changed environment variables: MISDEED"]

@@ -1,7 +1,5 @@
 """The child processes themselves: what they are given, and that nothing is left of them."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re
@@ -25,7 +23,7 @@ from modular_tf.processes.interpreter import child_environment, find_interpreter
 from modular_tf.processes.watched_child import WatchedChild
 from modular_tf.service.report import State
 from modular_tf.service.service import PluginService
-from tests.first_contact.conftest import PATIENT, processes_with
+from tests.first_contact.conftest import PATIENT, find_alone, processes_with
 
 CHECKOUT = Path(__file__).parents[2]
 TRY = """
@@ -39,40 +37,34 @@ TRY = """
 """
 
 
-def notes_of(misdeed, tmp_path, monkeypatch) -> list[str]:
-    """Return what a plugin saw at its first contact."""
+def test_a_plugin_sees_the_environment_without_what_is_ours(tmp_path, monkeypatch):
     monkeypatch.setenv("MISDEED_NOTES", str(tmp_path / "notes"))
-    looking = Task("looks", str(misdeed("LOOK_AROUND", "CONSTRUCTOR")))
-    (found,) = try_plugins([looking], PATIENT)
-    assert found.incident is None
-    return (tmp_path / "notes").read_text().splitlines()
-
-
-def test_no_descriptor_of_the_application_is_inherited(misdeed, tmp_path, monkeypatch):
+    monkeypatch.setenv("VENDOR_VISIBLE_DEVICES", "1")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("MODULAR_TF_PLUGIN_PATH", "x")
+    monkeypatch.setenv("NOTIFY_SOCKET", "@supervisor")
     (tmp_path / "secret").write_text("x")
-    kept = os.open(tmp_path / "secret", os.O_RDONLY)
-    inheritable = os.dup2(kept, 900, inheritable=True)
+    opened = os.open(tmp_path / "secret", os.O_RDONLY)
+    inheritable = os.dup2(opened, 900, inheritable=True)
     try:
-        notes = notes_of(misdeed, tmp_path, monkeypatch)
+        found = find_alone("LOOK_AROUND", "CONSTRUCTOR")
     finally:
-        os.close(kept)
+        os.close(opened)
         os.close(inheritable)
 
+    assert found.incident is None
+    notes = (tmp_path / "notes").read_text().splitlines()
     # The standard streams, the report, and what the plugin is mapped from.
     assert "fd 900" not in notes
     assert len([line for line in notes if line.startswith("fd ")]) <= 6
-
-
-def test_no_core_is_dumped(misdeed, tmp_path, monkeypatch):
-    """At 0 the kernel would still pipe it to a program that asks for dumps."""
-    notes = notes_of(misdeed, tmp_path, monkeypatch)
+    # No core is dumped; at 0 the kernel would still pipe it to a program that asks for dumps.
     _, hard = resource.getrlimit(resource.RLIMIT_CORE)
-
     assert f"core {1 if hard else 0}" in notes
+    assert "VENDOR_VISIBLE_DEVICES=1" in notes
+    assert [line for line in notes if line.startswith(("PYTHON", "MODULAR_TF", "NOTIFY"))] == []
 
 
-@pytest.mark.parametrize("locale", ["C.UTF-8", "C", "POSIX"])
-@pytest.mark.parametrize("mode", ["0", "1"])
+@pytest.mark.parametrize(("locale", "mode"), [("C.UTF-8", "0"), ("C", "1"), ("POSIX", "0")])
 def test_a_file_is_found_whatever_its_name(locale, mode, misdeed, run_python, tmp_path):
     name = os.fsdecode(b"lib\xff \xc3\xa9$ORIGIN'\".so")
     shutil.copy(misdeed("CRASH"), tmp_path / name)
@@ -84,17 +76,6 @@ def test_a_file_is_found_whatever_its_name(locale, mode, misdeed, run_python, tm
     environment = {"LC_ALL": locale, "PYTHONUTF8": mode}
 
     assert run_python(TRY + code, env=environment).stdout == "LD-060\n"
-
-
-def test_plugins_see_the_environment_but_for_what_is_ours(misdeed, tmp_path, monkeypatch):
-    monkeypatch.setenv("VENDOR_VISIBLE_DEVICES", "1")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.setenv("MODULAR_TF_PLUGIN_PATH", "x")
-    monkeypatch.setenv("NOTIFY_SOCKET", "@supervisor")
-    notes = notes_of(misdeed, tmp_path, monkeypatch)
-
-    assert "VENDOR_VISIBLE_DEVICES=1" in notes
-    assert [line for line in notes if line.startswith(("PYTHON", "MODULAR_TF", "NOTIFY"))] == []
 
 
 def test_the_environment_is_a_copy():
@@ -121,37 +102,32 @@ def test_neither_processes_nor_descriptors_are_left(misdeed, run_python):
     assert run_python(TRY + code, *map(misdeed, deeds)).stdout == "none\n"
 
 
-def test_an_application_without_standard_streams(misdeed, run_python):
-    code = """
-    said = os.dup(1)
-    os.closerange(0, 3)
+@pytest.mark.parametrize(
+    "way",
+    [
+        "os.closerange(0, 3)",
+        # The kernel takes children away then, but it is not the application that waits for them.
+        "signal.signal(signal.SIGCHLD, signal.SIG_IGN)",
+    ],
+    ids=["without standard streams", "that takes no notice of its children"],
+)
+def test_plugins_are_tried_in_an_application(way, misdeed, run_python):
+    code = f"""
+    output = os.dup(1)
+    {way}
     crash, good = attempt(*sys.argv[1:])
-    os.write(said, repr((crash.rule_id, good)).encode())
+    os.write(output, repr((crash.message, good)).encode())
     """
-    said = run_python(TRY + code, misdeed("CRASH"), misdeed("NOTHING")).stdout
+    found = run_python(TRY + code, misdeed("CRASH"), misdeed("NOTHING")).stdout
 
-    assert said == "('LD-060', None)"
-
-
-def test_an_application_that_takes_no_notice_of_its_children(misdeed, run_python):
-    """The kernel takes them away then, but it is not the application that waits for them."""
-    code = """
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    crash, good = attempt(*sys.argv[1:])
-    print(crash.message)
-    assert good is None
-    """
-    said = run_python(TRY + code, misdeed("CRASH"), misdeed("NOTHING")).stdout
-
-    assert "crashed with SIGSEGV (signal 11) in SE_InitPlugin" in said
+    assert "crashed with SIGSEGV (signal 11) in SE_InitPlugin" in found
+    assert found.endswith("None)")
 
 
-SECLUDED = """
-    from modular_tf.processes import zygote_process
-    zygote_process._SECLUDES = sys.argv[3] == "True"
-"""
 WHEN_IT_HANGS = """
     import threading, time
+    from modular_tf.processes import zygote_process
+    zygote_process._SECLUDES = sys.argv[3] == "True"
     def once_it_hangs(number):
         while not (os.path.exists(sys.argv[2]) and open(sys.argv[2]).read().endswith("\\n")):
             time.sleep(0.01)
@@ -159,28 +135,36 @@ WHEN_IT_HANGS = """
 """
 
 
+@pytest.fixture
+def run_hanging(misdeed, run_python, tmp_path):
+    """Run code in a process that tries a plugin that hangs; return the plugin, and the process."""
+
+    def run(code, secluded, status):
+        hanging, pid_file = shutil.copy(misdeed("HANG"), tmp_path / "libhang.so"), tmp_path / "pid"
+        arguments = (hanging, pid_file, str(secluded), CHECKOUT)
+        variables = {"MISDEED_PID": str(pid_file)}
+        code = TRY + WHEN_IT_HANGS + code
+        return hanging, run_python(code, *arguments, env=variables, status=status)
+
+    return run
+
+
 @pytest.mark.parametrize("secluded", [True, False])
-def test_a_child_ends_with_the_application(secluded, misdeed, run_python, tmp_path):
+def test_a_child_ends_with_the_application(secluded, run_hanging):
     code = """
     threading.Thread(target=once_it_hangs, args=[signal.SIGKILL], daemon=True).start()
     attempt(sys.argv[1])
     """
-    hanging = shutil.copy(misdeed("HANG"), tmp_path / "libhang.so")
-    pid_file = tmp_path / "pid"
-    run_python(
-        TRY + SECLUDED + WHEN_IT_HANGS + code,
-        hanging,
-        pid_file,
-        str(secluded),
-        env={"MISDEED_PID": str(pid_file)},
-        status=-signal.SIGKILL,
-    )
+    hanging, _ = run_hanging(code, secluded, -signal.SIGKILL)
 
-    assert _is_gone(hanging)
+    deadline = time.monotonic() + 10  # the kernel ends what has lost its parent a little later
+    while (left := processes_with(hanging)) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert left == []
 
 
 @pytest.mark.parametrize("secluded", [True, False])
-def test_an_interrupted_wait_ends_the_child(secluded, misdeed, run_python, tmp_path):
+def test_an_interrupted_wait_ends_the_child(secluded, run_hanging):
     code = """
     threading.Thread(target=once_it_hangs, args=[signal.SIGINT], daemon=True).start()
     try:
@@ -190,27 +174,9 @@ def test_an_interrupted_wait_ends_the_child(secluded, misdeed, run_python, tmp_p
         from tests.first_contact.conftest import processes_with
         print(processes_with(sys.argv[1]))
     """
-    hanging = shutil.copy(misdeed("HANG"), tmp_path / "libhang.so")
-    pid_file = tmp_path / "pid"
-    child = run_python(
-        TRY + SECLUDED + WHEN_IT_HANGS + code,
-        hanging,
-        pid_file,
-        str(secluded),
-        CHECKOUT,
-        env={"MISDEED_PID": str(pid_file)},
-    )
+    _, child = run_hanging(code, secluded, 0)
 
     assert child.stdout == "[]\n"
-
-
-def _is_gone(library: Path) -> bool:
-    """Wait for the kernel, which ends what has lost its parent a little later."""
-    for _ in range(1000):
-        if not processes_with(library):
-            return True
-        time.sleep(0.01)
-    return False
 
 
 # ---- The interpreter -----------------------------------------------------------------------------
@@ -225,10 +191,16 @@ def interpreter(monkeypatch):
     ]
 
 
-def test_the_running_interpreter_is_used(interpreter):
+def test_the_running_interpreter_is_used_unless_the_application_names_another(
+    interpreter, monkeypatch
+):
     interpreter()
-
     assert find_interpreter() == sys.executable
+
+    interpreter(executable="/opt/app", frozen=True)
+    spawn = SimpleNamespace(get_executable=lambda: b"/opt/python")
+    monkeypatch.setitem(sys.modules, "multiprocessing.spawn", spawn)
+    assert find_interpreter() == "/opt/python"
 
 
 @pytest.mark.parametrize("executable", ["", None, "/usr/sbin/webserver"])
@@ -254,14 +226,6 @@ def test_a_frozen_application_is_never_started_again(interpreter, tmp_path):
     )
 
     assert find_interpreter() is None
-
-
-def test_an_application_can_name_an_interpreter(interpreter, monkeypatch):
-    interpreter(executable="/opt/app", frozen=True)
-    spawn = SimpleNamespace(get_executable=lambda: b"/opt/python")
-    monkeypatch.setitem(sys.modules, "multiprocessing.spawn", spawn)
-
-    assert find_interpreter() == "/opt/python"
 
 
 def test_a_plugin_that_cannot_be_tried_is_not_loaded(misdeed, monkeypatch):
@@ -329,7 +293,7 @@ def test_a_child_is_watched_where_python_cannot_name_it_by_a_descriptor(monkeypa
     ending = ChildEnding()
     child = WatchedChild(live, listener, ending, seconds=60.0, take=entries.append, prompt=False)
     while not child.is_over():
-        child.listen(60)
+        child.listen()  # its end wakes nobody up here
     child.read_on()
     os.waitpid(child.pid, 0)
     for end in (listener, other_end):

@@ -1,7 +1,5 @@
 """A library whose relocations lead outside of it is never mapped: what it would hit is chance."""
 
-from __future__ import annotations
-
 import struct
 from pathlib import Path
 
@@ -9,16 +7,15 @@ import pytest
 from elftools.elf.elffile import ELFFile
 
 from modular_tf.first_contact.child import stray_relocation
-from modular_tf.first_contact.trials import try_plugins
 from modular_tf.loading.task import Task
-from tests.first_contact.conftest import PATIENT
+from tests.first_contact.conftest import find_of
 
 
 @pytest.fixture
 def damaged(fixture_plugin, tmp_path):
     """Return a plugin with one relocation of a section at another place."""
 
-    def build(section: str, target: int) -> Path:
+    def build(section, target):
         good = fixture_plugin("good")
         content = bytearray(good.read_bytes())
         with good.open("rb") as file:
@@ -35,7 +32,7 @@ def damaged(fixture_plugin, tmp_path):
 @pytest.mark.parametrize("target", [1 << 24, 1 << 47, (1 << 64) - 8])
 def test_a_stray_relocation_is_found_before_the_library_is_mapped(section, target, damaged):
     library = damaged(section, target)
-    (found,) = try_plugins([Task("x", str(library), kinds=("filesystem",))], PATIENT)
+    found = find_of(Task("x", str(library), kinds=("filesystem",)))
 
     assert found.incident.violation.rule_id == "LD-005"
     expected = f"{library} is damaged: a relocation at {target:#x} lies outside of it, at first"
@@ -46,9 +43,8 @@ def test_a_stray_relocation_is_found_before_the_library_is_mapped(section, targe
 def test_a_stray_relocation_of_a_companion_counts(damaged, fixture_plugin):
     companion = damaged(".rela.dyn", 1 << 24)
     task = Task("x", str(fixture_plugin("good")), (str(companion),), kinds=("filesystem",))
-    (found,) = try_plugins([task], PATIENT)
 
-    assert found.incident.violation.message.startswith(f"{companion} is damaged")
+    assert find_of(task).incident.violation.message.startswith(f"{companion} is damaged")
 
 
 def test_the_libraries_of_this_process_have_none():

@@ -1,7 +1,5 @@
 """A signal does to a trial what it does to an application; what the trial itself uses counts."""
 
-from __future__ import annotations
-
 import shutil
 import signal
 
@@ -11,7 +9,7 @@ from modular_tf.first_contact.finding import Limits
 from modular_tf.first_contact.trials import try_plugins
 from modular_tf.loading.task import Task
 from modular_tf.processes.ending import signal_in_full
-from tests.first_contact.conftest import PATIENT, find_one
+from tests.first_contact.conftest import PATIENT, find_alone, find_one
 
 STOPS = (signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 
@@ -50,12 +48,13 @@ def test_a_signal_ends_a_trial_where_it_would_end_the_application(raising, run_p
     assert any("libraise_3.so" in frame for frame in asked.backtrace)
 
 
-@pytest.mark.parametrize("number", STOPS)
-def test_a_signal_that_stops_the_process_is_told(number, raising):
-    (found,) = try_plugins([Task("x", raising(number))], PATIENT)
+def test_a_signal_that_stops_the_process_is_reported(raising):
+    findings = try_plugins([Task("x", raising(number)) for number in STOPS], PATIENT)
 
-    assert found.incident.violation.rule_id == "LD-061"
-    assert found.incident.violation.message.startswith(f"was stopped by {signal_in_full(number)}")
+    for number, found in zip(STOPS, findings, strict=True):
+        violation = found.incident.violation
+        assert violation.rule_id == "LD-061"
+        assert violation.message.startswith(f"was stopped by {signal_in_full(number)}")
 
 
 def test_a_hang_is_found_also_if_the_plugin_keeps_all_signals_away():
@@ -67,17 +66,17 @@ def test_a_hang_is_found_also_if_the_plugin_keeps_all_signals_away():
 def test_a_crash_report_is_not_written_into_a_file_of_the_plugin(tmp_path, monkeypatch):
     notes = tmp_path / "notes"
     monkeypatch.setenv("MISDEED_NOTES", str(notes))
-    incident = find_one("TAKE_REPORT").incident
+    incident = find_alone("TAKE_REPORT").incident
 
     assert (incident.violation.rule_id, incident.signal) == ("LD-060", signal.SIGSEGV)
     assert notes.read_bytes() == b""
 
 
-@pytest.mark.parametrize("deed", ["CATCH_QUIT", "DEFAULT_SEGV"])
-def test_what_a_plugin_does_to_the_trials_own_signals_is_told_as_of_any(deed):
-    notes = [note.message for note in find_one(deed).notes]
+@pytest.mark.parametrize(
+    ("deed", "messages"),
+    [("CATCH_QUIT", ["handles SIGQUIT"]), ("DEFAULT_SEGV", [])],  # the latter as applications do
+)
+def test_what_a_plugin_does_to_the_trials_own_signals_is_reported_as_of_any(deed, messages):
+    notes = find_one(deed).notes
 
-    if deed == "DEFAULT_SEGV":  # as the application has it
-        assert notes == []
-    else:
-        assert [message.partition(",")[0] for message in notes] == ["handles SIGQUIT"]
+    assert [note.message.partition(",")[0] for note in notes] == messages

@@ -1,6 +1,4 @@
-"""What becomes of the plugins of a service, and what the command line tells of them."""
-
-from __future__ import annotations
+"""What becomes of the plugins of a service, and what the command line reports of them."""
 
 import json
 import shutil
@@ -19,6 +17,7 @@ from tests.cli.conftest import mtf as mtf_command  # noqa: F401  (a fixture unde
 from tests.plugins.matrix import variants
 
 _ENDS_ITS_PROCESS = [variant for variant in variants("device").values() if variant.fault]
+_CRASHED = "crashed with SIGSEGV (signal 11) in SE_InitPlugin"
 
 
 @pytest.fixture
@@ -26,29 +25,54 @@ def good(fixture_device_plugin):
     return fixture_device_plugin("good", device_type="GOOD", platform="GOOD_CHIP")
 
 
+@pytest.fixture
+def looking(misdeed, tmp_path, monkeypatch):
+    """A plugin that writes down what it sees when it runs, and where it does."""
+    notes = tmp_path / "notes"
+    monkeypatch.setenv("MISDEED_NOTES", str(notes))
+    return shutil.copy(misdeed("LOOK_AROUND", "INIT"), tmp_path / "liblooks.so"), notes
+
+
+def never_tried(monkeypatch):
+    monkeypatch.setattr("modular_tf.first_contact.trials.try_plugins", None)
+
+
 def test_the_rfcs_example_is_a_state_in_the_list(rfc_example, good):
-    with PluginService(plugin_paths=[rfc_example, good], bundled=False) as service:
+    outcomes = []
+
+    class Listener:
+        @hookimpl
+        def modular_tf_outcome(self, record):
+            outcomes.append((record.name, record.state))
+
+    with PluginService(
+        plugin_paths=[rfc_example, good], bundled=False, hooks=[Listener()]
+    ) as service:
         report = service.load()
 
         example = report["rfc_example"]
         assert example.state is State.QUARANTINED
         assert example.device_types == ()
         assert (example.reason.stage, example.reason.rule) == ("first-contact", "LD-060")
-        assert "crashed with SIGSEGV (signal 11) in SE_InitPlugin" in example.reason.message
+        assert _CRASHED in example.reason.message
         assert example.reason.remedy
         assert [device.name for device in service.devices()] == ["GOOD:0", "GOOD:1"]
         assert service.entry("rfc_example").library is None
+    assert ("rfc_example", State.QUARANTINED) in outcomes
 
 
-def test_each_defective_plugin_beside_a_good_one(misdeed, good):
+def test_each_defective_plugin_beside_a_good_one(misdeed, good, fixture_device_plugin):
     deeds = {"CRASH": "LD-060", "ABORT": "LD-060", "EXIT_0": "LD-060", "CLOSE_ALL": "LD-062"}
-    bad = [misdeed(deed) for deed in deeds]
-    with PluginService(plugin_paths=[*bad, good], bundled=False) as service:
+    breaks_rules = [fixture_device_plugin("destroy-platform-null"), misdeed("THROW", "INIT")]
+    paths = [*map(misdeed, deeds), *breaks_rules, good]
+    with PluginService(plugin_paths=paths, bundled=False) as service:
         report = service.load()
         records = [report[f"{deed.lower()}_at_init"] for deed in deeds]
+        failed = [record for record in report.plugins if record.state is State.FAILED]
 
         assert {record.state for record in records} == {State.QUARANTINED}
         assert [record.reason.rule for record in records] == list(deeds.values())
+        assert [record.reason.rule for record in failed] == ["SE-009", "SE-002"]
         assert service.device("GOOD:1").hardware_name == "Fixture 1000"
 
 
@@ -61,30 +85,17 @@ def test_a_variant_that_ends_its_process(variant, fixture_device_plugin):
     assert record.state.value == variant.state
 
 
-def test_what_breaks_rules_is_refused_as_before(fixture_device_plugin, misdeed):
-    paths = [fixture_device_plugin("destroy-platform-null"), misdeed("THROW", "INIT")]
-    with PluginService(plugin_paths=paths, bundled=False) as service:
-        records = service.load().plugins
-
-    assert [(r.state, r.reason.rule) for r in records] == [
-        (State.FAILED, "SE-009"),
-        (State.FAILED, "SE-002"),
-    ]
-
-
 def test_a_quarantined_plugin_is_not_tried_again(misdeed, monkeypatch):
     library = misdeed("CRASH")
     with PluginService(plugin_paths=[library], bundled=False) as service:
         first = service.load(library)["crash_at_init"]
-        monkeypatch.setattr("modular_tf.first_contact.trials.try_plugins", None)
+        never_tried(monkeypatch)
 
         assert service.load()["crash_at_init"] == first
 
 
-def test_a_loaded_library_is_not_tried_in_a_second_service(tmp_path, misdeed, monkeypatch):
-    library = shutil.copy(misdeed("LOOK_AROUND", "INIT"), tmp_path / "liblooks.so")
-    notes = tmp_path / "notes"
-    monkeypatch.setenv("MISDEED_NOTES", str(notes))
+def test_a_loaded_library_is_not_tried_in_a_second_service(looking):
+    library, notes = looking
     with PluginService(plugin_paths=[library], bundled=False) as service:
         service.load()
         notes.unlink()
@@ -94,10 +105,8 @@ def test_a_loaded_library_is_not_tried_in_a_second_service(tmp_path, misdeed, mo
     assert not notes.exists()
 
 
-def test_a_plugin_that_is_disabled_runs_nowhere(misdeed, tmp_path, monkeypatch):
-    notes = tmp_path / "notes"
-    monkeypatch.setenv("MISDEED_NOTES", str(notes))
-    library = misdeed("LOOK_AROUND", "CONSTRUCTOR")
+def test_a_plugin_that_is_disabled_runs_nowhere(misdeed, looking):
+    library, notes = misdeed("LOOK_AROUND", "CONSTRUCTOR"), looking[1]
     with PluginService(
         config=Config(disable=("look*",)), plugin_paths=[library], bundled=False
     ) as service:
@@ -105,22 +114,6 @@ def test_a_plugin_that_is_disabled_runs_nowhere(misdeed, tmp_path, monkeypatch):
 
     assert (record.state, record.reason.rule) == (State.DISABLED, "LD-054")
     assert not notes.exists()
-
-
-def test_hooks_hear_of_the_quarantine(rfc_example):
-    class Listener:
-        def __init__(self):
-            self.outcomes = []
-
-        @hookimpl
-        def modular_tf_outcome(self, record):
-            self.outcomes.append((record.name, record.state))
-
-    listener = Listener()
-    with PluginService(plugin_paths=[rfc_example], bundled=False, hooks=[listener]) as service:
-        service.load(rfc_example, "rfc_example")
-
-    assert listener.outcomes == [("rfc_example", State.QUARANTINED)]
 
 
 def test_tensorflows_way_to_load_passes_it_too(rfc_example, monkeypatch):
@@ -136,7 +129,7 @@ def test_tensorflows_way_to_load_passes_it_too(rfc_example, monkeypatch):
 # ---- The policy ----------------------------------------------------------------------------------
 
 
-def test_the_environment_overrides_the_file(tmp_path):
+def test_the_environment_overrides_the_file_and_without_a_setting_it_takes_place(tmp_path):
     file = tmp_path / "c.toml"
     file.write_text('first_contact = "never"\nfirst_contact_timeout_s = 5')
     environment = {"MODULAR_TF_CONFIG": str(file)}
@@ -147,16 +140,12 @@ def test_the_environment_overrides_the_file(tmp_path):
     assert load_config(environment).first_contact == "always"
     environment["MODULAR_TF_FIRST_CONTACT"] = "never"
     assert load_config(environment, privileged=True).first_contact == "new"
-
-
-def test_without_a_word_of_the_user_it_takes_place(tmp_path):
-    config = load_config({"XDG_CONFIG_HOME": str(tmp_path)})
-
-    assert (config.first_contact, config.first_contact_timeout_s) == ("new", 30)
+    usual = load_config({"XDG_CONFIG_HOME": str(tmp_path)})
+    assert (usual.first_contact, usual.first_contact_timeout_s) == ("new", 30)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ('first_contact = "perhaps"', r"first_contact: expected one of .*'always', 'new', 'never'"),
         ("first_contact = true", r"first_contact: expected one of .*found True"),
@@ -165,8 +154,8 @@ def test_without_a_word_of_the_user_it_takes_place(tmp_path):
         ("first_contact_timeout_s = true", r"first_contact_timeout_s: .* found True"),
     ],
 )
-def test_a_wrong_policy_is_an_error(text, said):
-    with pytest.raises(ConfigError, match=said):
+def test_a_wrong_policy_is_an_error(text, message):
+    with pytest.raises(ConfigError, match=message):
         parse_config(text, "/etc/c.toml")
 
 
@@ -199,11 +188,9 @@ def test_the_limit_is_the_users(misdeed, monkeypatch):
     assert (record.state, record.reason.rule) == (State.QUARANTINED, "LD-061")
 
 
-def test_never_runs_the_plugin_here_at_once(tmp_path, misdeed, monkeypatch):
-    notes = tmp_path / "notes"
-    monkeypatch.setenv("MISDEED_NOTES", str(notes))
-    library = shutil.copy(misdeed("LOOK_AROUND", "INIT"), tmp_path / "liblooks.so")
-    monkeypatch.setattr("modular_tf.first_contact.trials.try_plugins", None)
+def test_never_runs_the_plugin_here_at_once(looking, monkeypatch):
+    library, notes = looking
+    never_tried(monkeypatch)
     with PluginService(
         config=Config(first_contact="never"), plugin_paths=[library], bundled=False
     ) as service:
@@ -224,51 +211,39 @@ def command(mtf_command, rfc_example, good):  # noqa: F811
 
 def test_the_list_shows_it(command):
     listed = command("list")
+    plugins = {plugin["name"]: plugin for plugin in command("--json", "list").object["plugins"]}
 
     assert listed.code == 0
     (line,) = (line for line in listed.lines if line.startswith("rfc_example"))
-    assert "quarantined" in line
-    assert "crashed with SIGSEGV (signal 11) in SE_InitPlugin" in line
-    assert "[LD-060]" in line
-
-
-def test_the_list_shows_it_as_json(command):
-    plugins = {plugin["name"]: plugin for plugin in command("--json", "list").object["plugins"]}
-
-    assert plugins["rfc_example"]["state"] == "quarantined"
-    assert plugins["rfc_example"]["kinds"] == ["device"]
-    assert plugins["rfc_example"]["reason"]["rule"] == "LD-060"
-    assert plugins["rfc_example"]["reason"]["stage"] == "first-contact"
+    assert all(words in line for words in ("quarantined", _CRASHED, "[LD-060]"))
+    example = plugins["rfc_example"]
+    assert (example["state"], example["kinds"]) == ("quarantined", ["device"])
+    assert (example["reason"]["rule"], example["reason"]["stage"]) == ("LD-060", "first-contact")
     assert plugins["fixture_device_good"]["state"] == "loaded"
 
 
-def test_devices_of_others_are_listed(command):
+def test_devices_of_others_are_listed(command, mtf_command, rfc_example):  # noqa: F811
     listed = command("--json", "devices")
+    none = mtf_command("--plugin", rfc_example, "--no-bundled", "devices")
 
-    assert listed.code == 0
+    assert (listed.code, none.code) == (0, 3)
     assert [device["name"] for device in listed.object["devices"]] == ["GOOD:0", "GOOD:1"]
-    assert listed.err.startswith("modular-tf: rfc_example: quarantined: ")
-    assert "[LD-060]" in listed.err
-
-
-def test_no_device_at_all_is_told(mtf_command, rfc_example):  # noqa: F811
-    listed = mtf_command("--plugin", rfc_example, "--no-bundled", "devices")
-
-    assert listed.code == 3
-    assert "modular-tf list" in listed.err
-    assert "modular-tf: rfc_example: quarantined: " in listed.err
+    for ended in (listed, none):
+        assert "modular-tf: rfc_example: quarantined: " in ended.err
+        assert "[LD-060]" in ended.err
+    assert "modular-tf list" in none.err
 
 
 @pytest.mark.parametrize("by_path", [False, True])
-def test_why_tells_the_reason_and_what_to_do(by_path, command, rfc_example):
-    told = command("why", rfc_example if by_path else "rfc_example")
+def test_why_reports_the_reason_and_what_to_do(by_path, command, rfc_example):
+    answer = command("why", rfc_example if by_path else "rfc_example")
 
-    assert told.code == 0
-    assert told.lines[0].startswith("plugin rfc_example is quarantined: ")
-    assert told.lines[1].startswith("  first-contact: ")
-    assert "crashed with SIGSEGV (signal 11) in SE_InitPlugin" in told.lines[1]
-    assert told.lines[1].endswith("[LD-060]")
-    assert "tell its author" in told.lines[2]
+    assert answer.code == 0
+    assert answer.lines[0].startswith("plugin rfc_example is quarantined: ")
+    assert answer.lines[1].startswith("  first-contact: ")
+    assert _CRASHED in answer.lines[1]
+    assert answer.lines[1].endswith("[LD-060]")
+    assert "tell its author" in answer.lines[2]
 
 
 def test_inspect_shows_what_the_bytes_say(command):

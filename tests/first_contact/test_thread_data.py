@@ -1,32 +1,26 @@
 """A plugin is tried as the application opens it: in a thread that ends before its use."""
 
-from __future__ import annotations
-
 import signal
 from pathlib import Path
 
-import pytest
-
 from modular_tf.first_contact.finding import Limits
-from modular_tf.first_contact.trials import try_plugins
 from modular_tf.loading.task import Task
 from modular_tf.service.report import State
 from modular_tf.service.service import PluginService
-from tests.first_contact.conftest import PATIENT
+from tests.first_contact.conftest import PATIENT, find_of
 from tests.fixtures.compiler import compile_object, link_library
 
 AT = "at first contact in a child process"
 END = "the end of the thread that opened it"
 
 
-def _plugin(*defines: str) -> str:
+def _plugin(*defines):
     source = Path(__file__).with_name("thread_data.c")
     return str(link_library("libthread_data.so", [compile_object(source, defines)], ["-lpthread"]))
 
 
-def _incident(*defines: str, limits: Limits = PATIENT):
-    (found,) = try_plugins([Task("x", _plugin(*defines), kinds=("filesystem",))], limits)
-    return found.incident
+def _incident(*defines, limits=PATIENT):
+    return find_of(Task("x", _plugin(*defines), kinds=("filesystem",)), limits).incident
 
 
 def test_a_pointer_to_data_of_the_opening_thread_leads_nowhere():
@@ -54,9 +48,8 @@ def test_a_destructor_of_the_threads_data_is_named():
     assert incident.message.startswith(f"crashed with SIGSEGV (signal 11) in {END}, {AT}")
 
 
-@pytest.mark.parametrize("define", ["AT_THREAD_END=for(;;)pause()"])
-def test_a_destructor_that_hangs_is_asked_where_it_is(define):
-    incident = _incident(define, limits=Limits(seconds=2.0))
+def test_a_destructor_that_hangs_is_asked_where_it_is():
+    incident = _incident("AT_THREAD_END=for(;;)pause()", limits=Limits(seconds=2.0))
 
     assert (incident.rule.id, incident.last_call) == ("LD-061", END)
     assert any("/libthread_data.so " in frame for frame in incident.backtrace)

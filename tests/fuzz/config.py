@@ -9,42 +9,56 @@ import os
 import pickle
 import re
 import sys
-from functools import cache
-from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 from modular_tf.errors import ConfigError
 from modular_tf.service import configuration
 from modular_tf.service.configuration import Config, load_config
 from tests.fuzz.config_texts import KEYS, make
+from tests.fuzz.given_file import path_with
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 __all__ = ["check", "make"]
 
-_MEMORY: dict[str, Callable[[Any], bool]] = {
-    "limit_bytes": lambda value: type(value) is int and 0 <= value < 1 << 62,
-    "host_limit_bytes": lambda value: type(value) is int and 0 <= value < 1 << 62,
-    "fraction": lambda value: type(value) in (int, float) and 0 < value <= 1,
-    "growth": lambda value: type(value) is bool,
-    "garbage_collection": lambda value: type(value) is bool,
-}
 
-
-def _are_strings(value: Any) -> bool:
+def _are_strings(value):
     return type(value) is list and all(type(entry) is str for entry in value)
 
 
-def _are_named(kind: type) -> Callable[[Any], bool]:
+def _are_named(kind):
     return lambda value: type(value) is dict and all(type(v) is kind for v in value.values())
 
 
-def _is_memory(value: Any, *, inner: bool = False) -> bool:
+def _is_integer(first, end):
+    return lambda value: type(value) is int and first <= value < end
+
+
+def _is_bool(value):
+    return type(value) is bool
+
+
+def _is_one_of(*words):
+    return lambda value: value in words
+
+
+def _is_duration(value):
+    return type(value) in (int, float) and 0.001 <= value <= 1_000_000
+
+
+_MEMORY = {
+    "limit_bytes": _is_integer(0, 1 << 62),
+    "host_limit_bytes": _is_integer(0, 1 << 62),
+    "fraction": lambda value: type(value) in (int, float) and 0 < value <= 1,
+    "growth": _is_bool,
+    "garbage_collection": _is_bool,
+}
+
+
+def _is_memory(value, *, inner=False):
     if type(value) is not dict or {"limit_bytes", "fraction"} <= value.keys():
         return False
     return all(
@@ -57,16 +71,9 @@ def _is_memory(value: Any, *, inner: bool = False) -> bool:
     )
 
 
-def _are_paths(value: Any) -> bool:
-    return _are_strings(value) and not any("\0" in entry for entry in value)
-
-
-def _is_duration(value: Any) -> bool:
-    return type(value) in (int, float) and 0.001 <= value <= 1_000_000
-
-
-_RIGHT: dict[str, Callable[[Any], bool]] = {
-    "plugin_dirs": _are_paths,
+_PREFIX = "/job:[A-Za-z][A-Za-z0-9_]*/replica:[0-9]+/task:[0-9]+"
+_RIGHT = {
+    "plugin_dirs": lambda value: _are_strings(value) and not any("\0" in path for path in value),
     "enable": _are_strings,
     "disable": _are_strings,
     "visible_devices": _are_strings,
@@ -75,25 +82,22 @@ _RIGHT: dict[str, Callable[[Any], bool]] = {
     "filesystems": configuration.KEYS["filesystems"].is_right,
     "dlpack_types": _are_named(str),
     "device_count": lambda value: _are_named(int)(value) and min(value.values(), default=0) >= 0,
-    "name_prefix": lambda value: (
-        type(value) is str
-        and bool(re.fullmatch("/job:[A-Za-z][A-Za-z0-9_]*/replica:[0-9]+/task:[0-9]+", value))
-    ),
+    "name_prefix": lambda value: type(value) is str and bool(re.fullmatch(_PREFIX, value)),
     "memory": _is_memory,
-    "calls_at_once": lambda value: type(value) is int and 1 <= value <= 256,
-    "copy_streams": lambda value: type(value) is int and 1 <= value <= 4,
-    "first_contact": lambda value: value in ("always", "new", "never"),
+    "calls_at_once": _is_integer(1, 257),
+    "copy_streams": _is_integer(1, 5),
+    "first_contact": _is_one_of("always", "new", "never"),
     "first_contact_timeout_s": _is_duration,
-    "first_contact_memory_mib": lambda value: type(value) is int and 0 < value <= 1 << 30,
+    "first_contact_memory_mib": _is_integer(1, (1 << 30) + 1),
     "watch_poll_interval_s": _is_duration,
-    "load": lambda value: value in ("lazy", "eager"),
+    "load": _is_one_of("lazy", "eager"),
 }
 
 
-def check(given: tuple[bytes, dict[str, str]]) -> str:
+def check(given):
     """Read it; a configuration is as the file says, and a refusal names what is wrong."""
     content, variables = given
-    path = _file(content)
+    path = path_with(content)
     values = _plainly_parsed(content)
     try:
         config = load_config({configuration.CONFIG_VARIABLE: path, **variables})
@@ -101,32 +105,29 @@ def check(given: tuple[bytes, dict[str, str]]) -> str:
         return _check_refusal(str(error), path, values, variables)
     assert values is not None, "no TOML, and accepted"
     assert values.keys() <= set(KEYS)
-    wrong = [key for key, value in values.items() if not _RIGHT.get(key, _anything)(value)]
+    wrong = [key for key, value in values.items() if key in _RIGHT and not _RIGHT[key](value)]
     assert not wrong, f"accepted with wrong values of {wrong}"
     _check_config(config, values, variables)
     return "accepted"
 
 
-def _check_refusal(
-    said: str, path: str, values: dict[str, Any] | None, variables: dict[str, str]
-) -> str:
+def _check_refusal(error, path, values, variables):
     if values is None:
-        assert path in said
-        assert "not valid TOML" in said or "cannot be read" in said
+        assert path in error
+        assert "not valid TOML" in error or "cannot be read" in error
         return "no TOML"
-    unknown = values.keys() - set(KEYS)
-    if unknown:
-        assert f"unknown keys {sorted(unknown)}" in said
+    if unknown := values.keys() - set(KEYS):
+        assert f"unknown keys {sorted(unknown)}" in error
         return "unknown key"
-    wrong = {key for key, value in values.items() if not _RIGHT.get(key, _nothing)(value)}
-    if path not in said:
-        assert any(name in said for name in variables), said
+    if path not in error:
+        assert any(name in error for name in variables), error
         return "variable"
-    assert any(re.search(rf"\b{key}\b", said) for key in wrong), f"no key is wrong: {said}"
+    wrong = {key for key, value in values.items() if key not in _RIGHT or not _RIGHT[key](value)}
+    assert any(re.search(rf"\b{key}\b", error) for key in wrong), f"no key is wrong: {error}"
     return "wrong value"
 
 
-def _check_config(config: Config, values: dict[str, Any], variables: dict[str, str]) -> None:
+def _check_config(config, values, variables):
     hints = get_type_hints(Config, vars(configuration) | {"Mapping": dict, "Sequence": list})
     for key in KEYS:
         assert _fits(getattr(config, key), hints[key]), f"{key}: {getattr(config, key)!r}"
@@ -144,7 +145,7 @@ def _check_config(config: Config, values: dict[str, Any], variables: dict[str, s
     config.memory_of("GPU", variables)
 
 
-def _fits(value: Any, hint: Any) -> bool:
+def _fits(value, hint):
     origin, arguments = get_origin(hint), get_args(hint)
     if hint is Any:
         return True
@@ -161,7 +162,7 @@ def _fits(value: Any, hint: Any) -> bool:
     return type(value) is hint if hint in (int, bool, str) else isinstance(value, hint)
 
 
-def _plainly_parsed(content: bytes) -> dict[str, Any] | None:
+def _plainly_parsed(content):
     try:
         values = tomllib.loads(content.decode("utf-8"))
     except (ValueError, RecursionError):  # numbers too long for Python are no TOMLDecodeError
@@ -169,27 +170,7 @@ def _plainly_parsed(content: bytes) -> dict[str, Any] | None:
     return values if _fit_64_bits(values) else None
 
 
-def _fit_64_bits(value: Any) -> bool:
+def _fit_64_bits(value):
     if type(value) in (dict, list):
         return all(map(_fit_64_bits, value.values() if type(value) is dict else value))
     return type(value) is not int or -(1 << 63) <= value < 1 << 63
-
-
-def _anything(_value: Any) -> bool:
-    return True
-
-
-def _nothing(_value: Any) -> bool:
-    return False
-
-
-def _file(content: bytes) -> str:
-    fd = _descriptor()
-    os.ftruncate(fd, 0)
-    os.pwrite(fd, content, 0)
-    return f"/proc/self/fd/{fd}"
-
-
-@cache
-def _descriptor() -> int:
-    return os.memfd_create("fuzzed.toml")

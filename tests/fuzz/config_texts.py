@@ -3,59 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import TYPE_CHECKING
 
 from modular_tf.service.configuration import Config
-
-if TYPE_CHECKING:
-    import random
-    from collections.abc import Callable, Iterable
 
 KEYS = tuple(entry.name for entry in fields(Config) if entry.name != "path")
 """The keys of a configuration file."""
 MEMORY_KEYS = ("fraction", "garbage_collection", "growth", "host_limit_bytes", "limit_bytes")
 """The keys of its table `memory`."""
 
-_WORDS = (
-    *("", "a", "*", "NPU", "GPU:CUDA", "s3", "file", "CUDA", "~", "~nobody/x", "/p", "a b", "é"),
-    *(
-        "always",
-        "never",
-        "new",
-        "lazy",
-        "eager",
-        "auto",
-        "1",
-        "true",
-        "\\u0000",
-        "~\\u0000",
-        "LD-064",
-    ),
-    *("0.5", "growth", "limit_bytes", "fraction", "a/../b", "\\uFFFD", "$HOME", "[", "**"),
-)
-_NUMBERS = (
-    *(
-        "0",
-        "1",
-        "2",
-        "4",
-        "5",
-        "-1",
-        "30",
-        "220",
-        "1024",
-        "9223372036854775807",
-        "1e3",
-        "0.5",
-        "1e300",
-        "1e-300",
-        "1000000",
-    ),
-    *("-0.0", "1.0", "1.5", "1e400", "inf", "-inf", "nan", "0x10", "0b1", "1_000", "true", "false"),
-    *("1979-05-27", "07:32:00", "1979-05-27T07:32:00Z", "1" * 5000, "1" + "0" * 60),
-    *("0x" + "f" * 5000, "0o17"),
-)
-_VARIABLES: dict[str, tuple[str, ...]] = {
+_WORDS = r"""
+    a * NPU GPU:CUDA s3 file CUDA ~ ~nobody/x /p é always never new lazy eager auto 1 true \u0000
+    ~\u0000 LD-064 0.5 growth limit_bytes fraction a/../b \uFFFD $HOME [ **
+"""
+_INTEGERS = "0 1 2 4 5 -1 30 220 1024 9223372036854775807"
+_OTHER_NUMBERS = f"""
+    1e3 0.5 1e300 1e-300 1000000 -0.0 1.0 1.5 1e400 inf -inf nan 0x10 0b1 1_000 true false
+    1979-05-27 07:32:00 1979-05-27T07:32:00Z {"1" * 5000} {"1" + "0" * 60} {"0x" + "f" * 5000} 0o17
+"""
+_PIECES = [*"\"'[]{}=,\n#.\\ \té", "[[", '"""']
+_VARIABLES = {
     "MODULAR_TF_FIRST_CONTACT": ("", "always", "never", "new", "Always", "sometimes", "\udcff"),
     "MODULAR_TF_FROZEN": ("", "0", "1", "yes", "2"),
     "MODULAR_TF_LOAD": ("", "lazy", "eager", "EAGER"),
@@ -63,32 +29,22 @@ _VARIABLES: dict[str, tuple[str, ...]] = {
     "TF_ENABLE_GPU_GARBAGE_COLLECTION": ("", "true", "0", "False", "no"),
     "TF_GPU_HOST_MEM_LIMIT_IN_MB": ("", "0", "1", "64", "-1", "9" * 30, "\u0661", "1.5"),
 }
-_PIECES = (
-    '"',
-    "'",
-    "[",
-    "]",
-    "{",
-    "}",
-    "=",
-    ",",
-    "\n",
-    "#",
-    ".",
-    "\\",
-    " ",
-    "[[",
-    '"""',
-    "\t",
-    "é",
-)
+_TRUST = {
+    "owners": '[] ["root"] [0,1000] ["nobody-of-that-name"] [-1] [true] "root"',
+    "groups": r'[] ["root"] [0] [""] ["\u0000"] [[]]',
+    "allow_executable_stack": r'[] ["/opt/**"] ["\u0000"] [1] "/opt"',
+    "allow_writable": r'[] ["/tmp/**"] ["\u0000"] ["["] [1] "/tmp"',
+    "require_record": "true false 1",
+    "frozen": 'true false "true"',
+    "lock": r'"x.lock" "/a/x.lock" "~\u0000" "" 5',
+    "unknown": "1",
+}
 
 
-def make(dice: random.Random) -> tuple[bytes, dict[str, str]]:
+def make(dice):
     """Return the bytes of a file, and variables."""
     keys = dice.sample((*KEYS, "path", "unknown", "a.b"), dice.choice((0, 1, 1, 2, 3, 5, 8)))
-    lines = [f"{key} = {_value(dice, key)}" for key in keys]
-    text = "\n".join(lines)
+    text = "\n".join(f"{key} = {_value(dice, key)}" for key in keys)
     if dice.random() < 0.3:
         text = _spoilt(text, dice)
     if dice.random() < 0.01:
@@ -101,110 +57,82 @@ def make(dice: random.Random) -> tuple[bytes, dict[str, str]]:
     return content, {name: dice.choice(_VARIABLES[name]) for name in chosen}
 
 
-def _value(dice: random.Random, key: str) -> str:
+def _value(dice, key):
     form = dice.choice(("fitting", "fitting", "word", "number", "list", "table", "words"))
     if form == "fitting":
         form = _FITTING.get(key, dice.choice(("word", "number", "words", "table")))
     return _FORMS[form](dice)
 
 
-def _word(dice: random.Random) -> str:
-    return f'"{dice.choice(_WORDS)}"'
+def _word(dice):
+    return f'"{dice.choice(("", "a b", *_WORDS.split()))}"'
 
 
-def _number(dice: random.Random) -> str:
-    return dice.choice(_NUMBERS)
+def _integer(dice):
+    return dice.choice(_INTEGERS.split())
 
 
-def _list(dice: random.Random) -> str:
-    return f"[{', '.join(dice.choice((_word, _number))(dice) for _ in range(dice.randrange(4)))}]"
+def _number(dice):
+    return dice.choice(_INTEGERS.split() + _OTHER_NUMBERS.split())
 
 
-def _words(dice: random.Random) -> str:
-    return f"[{', '.join(_word(dice) for _ in range(dice.randrange(4)))}]"
-
-
-def _table(dice: random.Random) -> str:
-    return _tabled(
-        (f'"{dice.choice(_WORDS)}{at}"', _value(dice, "")) for at in range(dice.randrange(3))
+def _list_of(*entries):
+    return lambda dice: (
+        f"[{', '.join(dice.choice(entries)(dice) for _ in range(dice.randrange(4)))}]"
     )
 
 
-def _named(entry: Callable[[random.Random], str]) -> Callable[[random.Random], str]:
+def _table(dice):
+    return _tabled(
+        (f'{_word(dice)[:-1]}{at}"', _value(dice, "")) for at in range(dice.randrange(3))
+    )
+
+
+def _table_of(entry):
     names = ('"A"', '"B:C"', '"s3"')
     return lambda dice: _tabled((name, entry(dice)) for name in dice.sample(names, 2))
 
 
-def _memory(dice: random.Random, depth: int = 0) -> str:
+def _memory(dice, depth=0):
     entries = [(key, _number(dice)) for key in dice.sample(MEMORY_KEYS, dice.randrange(3))]
     if depth < 2 and dice.random() < 0.4:
         entries.append((dice.choice(("GPU", "NPU", "gpu", "_X")), _memory(dice, depth + 1)))
     return _tabled(entries)
 
 
-def _trust(dice: random.Random) -> str:
+def _trust(dice):
     chosen = dice.sample(sorted(_TRUST), dice.randrange(4))
-    return _tabled((name, dice.choice(_TRUST[name])) for name in chosen)
+    return _tabled((name, dice.choice(_TRUST[name].split())) for name in chosen)
 
 
-def _tabled(entries: Iterable[tuple[str, str]]) -> str:
+def _tabled(entries):
     return "{" + ", ".join(f"{key} = {value}" for key, value in entries) + "}"
 
 
-_TRUST = {
-    "owners": (
-        "[]",
-        '["root"]',
-        "[0, 1000]",
-        '["nobody-of-that-name"]',
-        "[-1]",
-        "[true]",
-        '"root"',
-    ),
-    "groups": ("[]", '["root"]', "[0]", '[""]', '["\\u0000"]', "[[]]"),
-    "allow_executable_stack": ("[]", '["/opt/**"]', '["\\u0000"]', "[1]", '"/opt"'),
-    "allow_writable": ("[]", '["/tmp/**"]', '["\\u0000"]', '["["]', "[1]", '"/tmp"'),
-    "require_record": ("true", "false", "1"),
-    "frozen": ("true", "false", '"true"'),
-    "lock": ('"x.lock"', '"/a/x.lock"', '"~\\u0000"', '""', "5"),
-    "unknown": ("1",),
-}
-_FITTING = {
-    "trust": "trust",
-    "plugin_dirs": "words",
-    "enable": "words",
-    "disable": "words",
-    "visible_devices": "words",
-    "priorities": "int table",
-    "scheme_pins": "str table",
-    "dlpack_types": "str table",
-    "device_count": "int table",
-    "name_prefix": "word",
-    "memory": "memory",
-    "copy_streams": "number",
-    "first_contact": "word",
-    "first_contact_timeout_s": "number",
-    "first_contact_memory_mib": "number",
-    "first_contact_accept": "words",
-    "watch_poll_interval_s": "number",
-    "load": "word",
-}
-
-
-_FORMS: dict[str, Callable[[random.Random], str]] = {
+_FORMS = {
     "word": _word,
     "number": _number,
-    "list": _list,
-    "words": _words,
+    "list": _list_of(_word, _number),
+    "words": _list_of(_word),
     "table": _table,
-    "int table": _named(lambda dice: dice.choice(_NUMBERS[:10])),
-    "str table": _named(_word),
+    "int table": _table_of(_integer),
+    "str table": _table_of(_word),
     "memory": _memory,
     "trust": _trust,
 }
+_KEYS_OF_FORMS = {
+    "memory": "memory",
+    "trust": "trust",
+    "words": "plugin_dirs enable disable visible_devices first_contact_accept",
+    "int table": "priorities device_count",
+    "str table": "scheme_pins dlpack_types",
+    "word": "name_prefix first_contact load",
+    "number": "copy_streams first_contact_timeout_s first_contact_memory_mib watch_poll_interval_s",
+}
+_FITTING = {key: form for form, keys in _KEYS_OF_FORMS.items() for key in keys.split()}
 
 
-def _spoilt(text: str, dice: random.Random) -> str:
+def _spoilt(text, dice):
     for _ in range(dice.randrange(1, 4)):
         at = dice.randrange(len(text) + 1)
         cut = at + dice.choice((0, 0, 1, 1, 5, 40))

@@ -2,67 +2,46 @@
 
 from __future__ import annotations
 
-import os
 import re
-from functools import cache
-from typing import TYPE_CHECKING, Any
 
 from modular_tf.discovery.elf import ElfFile
 from modular_tf.errors import ElfError
 from tests.fuzz.elf_bases import bases
 from tests.fuzz.elf_damage import damaged
-from tests.fuzz.elf_oracle import Found, Oracle, UnclearError
-
-if TYPE_CHECKING:
-    import random
-    from collections.abc import Callable
+from tests.fuzz.elf_oracle import Oracle, UnclearError
+from tests.fuzz.given_file import path_with
 
 _RULES = {"LD-004", "LD-005", "LD-006", "LD-007", "LD-008"}
 _ASKED = ("TF_InitPlugin", "another_export", "dlopen", "no_such_symbol")
 
 # Where our reader is stricter than pyelftools, which trusts what it reads: numbers that no linker
 # writes, and what lies outside the segment that is mapped for it.
-_STRICTER = (
-    "is built for ",
-    "leaves its segment",
-    "outside all segments",
-    "a segment ends at byte",
-    "the segment at address",
-    "two segments have different bytes",
-    "it has \\d+ dynamic sections",
-    "segments described in",
-    "the dynamic section (lies at byte|has more than|does not end in its segment)",
-    r"its GNU hash table claims",
-    "the filter of its GNU hash table is malformed",
-    "its hash table claims",
-    "a hash chain",
-    "it claims \\d+ symbols",
-    "would end at byte",
-    "does not end",
-    "symbol versions",
-    "strings are longer",
-    "any real library has",
+_STRICTER = re.compile(
+    "is built for |leaves its segment|outside all segments|a segment ends at byte|"
+    "the segment at address|two segments have different bytes|it has \\d+ dynamic sections|"
+    "segments described in|any real library has|the dynamic section (lies at byte|has more than|"
+    "does not end in its segment)|its GNU hash table claims|the filter of its GNU hash table is "
+    "malformed|its hash table claims|a hash chain|it claims \\d+ symbols|would end at byte|"
+    "does not end|symbol versions|strings are longer"
 )
-_STRICTER_PATTERN = re.compile("|".join(_STRICTER))
 
 
-def make(dice: random.Random) -> bytes:
+def make(dice):
     """Return a damaged library."""
     return damaged(dice.choice(bases()), dice)
 
 
-def check(given: bytes) -> str:
+def check(given):
     """Ask all that our reader answers, and compare each answer with pyelftools'."""
-    with _File(given) as path:
-        try:
-            elf = ElfFile(path)
-        except ElfError as error:
-            return _refused(error)
-        with elf:
-            return _compare(elf, given)
+    try:
+        elf = ElfFile(path_with(given))
+    except ElfError as error:
+        return _refused(error)
+    with elf:
+        return _compare(elf, given)
 
 
-def _compare(elf: ElfFile, given: bytes) -> str:
+def _compare(elf, given):
     try:
         oracle = Oracle(given)
     except UnclearError:
@@ -77,7 +56,7 @@ def _compare(elf: ElfFile, given: bytes) -> str:
 _BY_WEIGHT = ("LD-005", "unclear", "pyelftools fails")
 
 
-def _compare_one(name: str, ours: Callable[[], Any], theirs: Callable[[], Any]) -> str:
+def _compare_one(name, ours, theirs):
     try:
         answer = ours()
     except ElfError as error:
@@ -93,11 +72,9 @@ def _compare_one(name: str, ours: Callable[[], Any], theirs: Callable[[], Any]) 
     return "agreed"
 
 
-def _questions(
-    elf: ElfFile, oracle: Oracle
-) -> list[tuple[str, Callable[[], Any], Callable[[], Any]]]:
+def _questions(elf, oracle):
     dynamic = elf.dynamic
-    questions: list[tuple[str, Callable[[], Any], Callable[[], Any]]] = [
+    questions = [
         ("machine", lambda: elf.image.machine_number, oracle.machine),
         ("soname", lambda: dynamic.soname, oracle.soname),
         ("needed", lambda: dynamic.needed, oracle.needed),
@@ -112,15 +89,13 @@ def _questions(
     return [*questions, *((f"find {name}", *_finding(elf, oracle, name)) for name in _ASKED)]
 
 
-def _finding(
-    elf: ElfFile, oracle: Oracle, name: str
-) -> tuple[Callable[[], Any], Callable[[], Any]]:
-    def ours() -> Any:
+def _finding(elf, oracle, name):
+    def ours():
         found = elf.find(name)
         return None if found is None else (found.name, found.value, found.size)
 
-    def theirs() -> Any:
-        found: Found | None = oracle.find(name)
+    def theirs():
+        found = oracle.find(name)
         if found is not None and not found.is_exported:
             raise UnclearError("pyelftools stops at the first symbol of a name")
         return None if found is None else (found.name, found.value, found.size)
@@ -128,7 +103,7 @@ def _finding(
     return ours, theirs
 
 
-def _ask_all(elf: ElfFile) -> None:
+def _ask_all(elf):
     """Ask without an oracle: the answer is one, or a stated refusal."""
     dynamic = elf.dynamic
     for question in (
@@ -145,39 +120,18 @@ def _ask_all(elf: ElfFile) -> None:
             _refused(error)
 
 
-def _refused(error: ElfError) -> str:
+def _refused(error):
     assert error.rule in _RULES, f"no rule stands for it: {error.rule}: {error}"
     assert str(error), "a refusal without a message"
     return error.rule
 
 
-def _require_stated(error: ElfError, theirs: Callable[[], Any]) -> None:
+def _require_stated(error, theirs):
     """Where pyelftools answers and we do not, one of the stated reasons must stand for it."""
-    if _STRICTER_PATTERN.search(str(error)):
+    if _STRICTER.search(str(error)):
         return
     try:
         answer = theirs()
     except Exception:  # noqa: BLE001  (neither answers)
         return
     raise AssertionError(f"pyelftools says {answer!r}, ours refuses: {error}")
-
-
-class _File:
-    """A file without a place on disk, rewritten for each input."""
-
-    def __init__(self, content: bytes) -> None:
-        self._content = content
-
-    def __enter__(self) -> str:
-        fd = _descriptor()
-        os.ftruncate(fd, 0)
-        os.pwrite(fd, self._content, 0)
-        return f"/proc/self/fd/{fd}"
-
-    def __exit__(self, *_: object) -> None:
-        os.ftruncate(_descriptor(), 0)
-
-
-@cache
-def _descriptor() -> int:
-    return os.memfd_create("fuzzed.so")

@@ -9,16 +9,12 @@ from dataclasses import dataclass, field
 from functools import cache
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from elftools.elf.elffile import ELFFile
 
 from tests.discovery.elf_builder import ElfBuilder
 from tests.plugins.build import build_plugin
 from tests.plugins.matrix import variants
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _SMALL = 80_000
 _SYSTEM_LIBRARIES = (
@@ -48,12 +44,12 @@ class Base:
 
 
 @cache
-def bases() -> tuple[Base, ...]:
+def bases():
     """Return all of them; the same on each call, the real ones as this machine makes them."""
     return tuple(_mapped(content) for content in (*_made(), *_compiled(), *_of_the_system()))
 
 
-def _made() -> Iterator[bytes]:
+def _made():
     for machine in (183, 243):
         for style in ("gnu", "sysv", "both"):
             yield ElfBuilder(
@@ -64,20 +60,20 @@ def _made() -> Iterator[bytes]:
             ).build()
 
 
-def _compiled() -> Iterator[bytes]:
+def _compiled():
     names = {"FIXTURE_SCHEME": "fuzz", "FIXTURE_TYPE": "FUZZ", "FIXTURE_PLATFORM": "FUZZ_CHIP"}
     for family in ("filesystem", "device"):
         yield _stripped(build_plugin(variants(family)["good"], names))
 
 
-def _stripped(library: Path) -> bytes:
+def _stripped(library):
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / library.name
         subprocess.run(["strip", "-s", "-o", str(target), str(library)], check=True)
         return target.read_bytes()
 
 
-def _of_the_system() -> Iterator[bytes]:
+def _of_the_system():
     maps = Path("/proc/self/maps").read_text(errors="replace")
     found = re.search(r"(/\S+)/libc\.so\.6$", maps, re.MULTILINE)
     folder = Path(found[1]) if found else Path("/lib")
@@ -87,7 +83,7 @@ def _of_the_system() -> Iterator[bytes]:
             yield path.read_bytes()
 
 
-def _mapped(content: bytes) -> Base:
+def _mapped(content):
     elf = ELFFile(BytesIO(content))
     fields = list(_fields(elf, content))
     order = "<" if elf.little_endian else ">"
@@ -97,7 +93,7 @@ def _mapped(content: bytes) -> Base:
     return Base(content, order, tuple(fields), tuple(sorted(numbers)))
 
 
-def _fields(elf: Any, content: bytes) -> Iterator[tuple[int, int]]:
+def _fields(elf, content):
     word = elf.elfclass // 8
     yield from ((4, 1), (5, 1), (16, 2), (18, 2), (24 + word, word), (24 + 2 * word, word))
     sizes_and_counts = 24 + 3 * word + 4
@@ -109,7 +105,7 @@ def _fields(elf: Any, content: bytes) -> Iterator[tuple[int, int]]:
     yield from _fields_of_tables(elf, content, word)
 
 
-def _fields_of_tables(elf: Any, content: bytes, word: int) -> Iterator[tuple[int, int]]:
+def _fields_of_tables(elf, content, word):
     dynamic = next(elf.iter_segments("PT_DYNAMIC"))
     tags = list(dynamic._iter_tags())
     yield from ((dynamic["p_offset"] + word * at, word) for at in range(2 * len(tags)))

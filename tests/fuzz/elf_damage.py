@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import random
-
-    from tests.fuzz.elf_bases import Base
-
 _EDGES = (0, 1, 2, 3, 4, 0x7F, 0xFF, 0xFFF, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0xFFFFFFFF)
 _WIDE_EDGES = ((1 << 63) - 1, 1 << 63, (1 << 64) - 1, 1 << 40)
 
 
-def damaged(base: Base, dice: random.Random) -> bytes:
+def damaged(base, dice):
     """Return the library with up to six damages, none at all in one of some twenty cases."""
     data = bytearray(base.content)
     for _ in range(dice.choice((0, *(1,) * 9, 2, 2, 2, 2, 3, 3, 3, 4, 5, 6))):
@@ -21,7 +14,7 @@ def damaged(base: Base, dice: random.Random) -> bytes:
     return bytes(data)
 
 
-def _number(data: bytearray, base: Base, dice: random.Random) -> None:
+def _number(data, base, dice):
     at, size = dice.choice(base.fields)
     if at + size > len(data):
         return
@@ -39,36 +32,36 @@ def _number(data: bytearray, base: Base, dice: random.Random) -> None:
     data[at : at + size] = (new % (1 << 8 * size)).to_bytes(size, order)
 
 
-def _swap(data: bytearray, base: Base, dice: random.Random) -> None:
+def _swap(data, base, dice):
     (one, size), (other, other_size) = dice.choice(base.fields), dice.choice(base.fields)
     if size == other_size and max(one, other) + size <= len(data):
         left, right = data[one : one + size], data[other : other + size]
         data[one : one + size], data[other : other + size] = right, left
 
 
-def _flip(data: bytearray, _base: Base, dice: random.Random) -> None:
+def _flip(data, _base, dice):
     if data:
         data[dice.randrange(len(data))] ^= 1 << dice.randrange(8)
 
 
-def _cut(data: bytearray, _base: Base, dice: random.Random) -> None:
+def _cut(data, _base, dice):
     del data[dice.randrange(len(data) + 1) :]
 
 
-def _piece(data: bytearray, _base: Base, dice: random.Random) -> None:
+def _piece(data, _base, dice):
     if len(data) > 64:
         at, to = dice.randrange(len(data) - 64), dice.randrange(len(data) - 64)
         length = dice.randrange(1, 64)
         data[to : to + length] = data[at : at + length]
 
 
-def _noise(data: bytearray, base: Base, dice: random.Random) -> None:
+def _noise(data, base, dice):
     at, _ = dice.choice(base.fields)
     length = min(dice.randrange(1, 16), max(len(data) - at, 0))
     data[at : at + length] = dice.randbytes(length)
 
 
-def _more(data: bytearray, _base: Base, dice: random.Random) -> None:
+def _more(data, _base, dice):
     data += dice.randbytes(dice.randrange(1, 64))
 
 

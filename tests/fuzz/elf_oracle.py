@@ -9,16 +9,13 @@ from __future__ import annotations
 
 from functools import cached_property
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from elftools.common.utils import parse_cstring_from_stream, struct_parse
 from elftools.construct.lib.container import Container
 from elftools.elf.elffile import ELFFile
 from elftools.elf.gnuversions import GNUVerDefSection, GNUVerNeedSection
 from elftools.elf.hash import ELFHashTable, GNUHashTable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _MOST_SYMBOLS = 100_000
 _MOST_RECORDS = 16_384
@@ -48,48 +45,47 @@ class Oracle:
         content: The whole file.
     """
 
-    def __init__(self, content: bytes) -> None:
+    def __init__(self, content):
         self._content = content
-        self.elf: Any = ELFFile(BytesIO(_without_sections(content)))
+        self.elf = ELFFile(BytesIO(_without_sections(content)))
         # From here on the bytes as they are: damaged tables may point into the header itself.
         self._stream = self.elf.stream = BytesIO(content)
         self._segments = list(self.elf.iter_segments())
         self._tags = self._all_tags()
-        self._offsets: dict[int, set[int]] = {}
+        self._offsets = {}
 
     # -- the frame ------------------------------------------------------------------------------
 
-    def machine(self) -> int:
+    def machine(self):
         """Return the machine's number."""
-        number: int = struct_parse(self.elf.structs.Elf_half(""), self._stream, 18)
-        return number
+        return struct_parse(self.elf.structs.Elf_half(""), self._stream, 18)
 
-    def soname(self) -> str | None:
+    def soname(self):
         """Return DT_SONAME."""
         return self._string(self._tags["DT_SONAME"][-1]) if "DT_SONAME" in self._tags else None
 
-    def needed(self) -> tuple[str, ...]:
+    def needed(self):
         """Return all of DT_NEEDED."""
         return tuple(self._string(at) for at in self._tags.get("DT_NEEDED", ()))
 
-    def paths(self, tag: str) -> tuple[str, ...]:
+    def paths(self, tag):
         """Return the parts of DT_RPATH or DT_RUNPATH, of which some may be empty."""
         text = self._string(self._tags[tag][-1]) if tag in self._tags else ""
         return tuple(text.split(":")) if text else ()
 
-    def binds_now(self) -> bool:
+    def binds_now(self):
         """Tell whether a tag or a flag asks for all symbols at once."""
         flags, flags_1 = self._last("DT_FLAGS"), self._last("DT_FLAGS_1")
         return "DT_BIND_NOW" in self._tags or bool(flags & 8) or bool(flags_1 & 1)
 
     # -- symbols --------------------------------------------------------------------------------
 
-    def exports(self) -> set[str]:
+    def exports(self):
         """Return the names of symbols that are defined, linkable and visible."""
         first = self._gnu_hash.params["symoffset"] if self._last("DT_GNU_HASH") else 1
         return {self._name(raw) for raw in self._symbols(first) if _is_exported(raw)}
 
-    def undefined(self) -> list[tuple[str, bool, str | None]]:
+    def undefined(self):
         """Return name, weakness and wanted version of the symbols that others define."""
         versions = {number: version for _, version, _, number in self.version_needs()}
         return [
@@ -100,17 +96,17 @@ class Oracle:
             and raw["st_name"]
         ]
 
-    def find(self, name: str) -> Found | None:
+    def find(self, name):
         """Return what the hash table has under a name."""
         if not self._last("DT_SYMTAB"):
             return None
         if self._last("DT_GNU_HASH"):
-            return self._gnu_hash.get_symbol(name)  # type: ignore[return-value]
+            return self._gnu_hash.get_symbol(name)
         if self._last("DT_HASH"):
-            return self._sysv_hash.get_symbol(name)  # type: ignore[return-value]
+            return self._sysv_hash.get_symbol(name)
         return None
 
-    def get_symbol(self, index: int) -> Found:
+    def get_symbol(self, index):
         """Return one symbol; pyelftools' hash tables ask for it."""
         self._patience -= 1
         if self._patience < 0:
@@ -123,7 +119,7 @@ class Oracle:
 
     # -- versions -------------------------------------------------------------------------------
 
-    def version_needs(self) -> list[tuple[str, str, bool, int]]:
+    def version_needs(self):
         """Return library, version, weakness and number of each version that it needs."""
         records = self._records(_VersionNeeds, "DT_VERNEED", "vn_next")
         return [
@@ -137,12 +133,12 @@ class Oracle:
             for aux in _until_last(auxes, "vna_next", lambda aux: aux.entry)
         ]
 
-    def version_definitions(self) -> set[str]:
+    def version_definitions(self):
         """Return the names of the versions that it defines."""
         records = self._records(_VersionDefinitions, "DT_VERDEF", "vd_next")
         return {next(iter(auxes)).name for _, auxes in records}
 
-    def _records(self, kind: Any, tag: str, next_field: str) -> Iterator[Any]:
+    def _records(self, kind, tag, next_field):
         if not self._last(tag):
             return iter(())
         head = Container(
@@ -158,23 +154,23 @@ class Oracle:
 
     # -- parts ----------------------------------------------------------------------------------
 
-    def _all_tags(self) -> dict[str | int, list[int]]:
+    def _all_tags(self):
         # The linker wants a segment to map, and takes an empty section for debug information.
         mapped = any(it["p_type"] == "PT_LOAD" and it["p_filesz"] for it in self._segments)
         dynamic = [it for it in self._segments if it["p_type"] == "PT_DYNAMIC" and it["p_filesz"]]
         if not dynamic or not mapped:
             return {}
-        tags: dict[str | int, list[int]] = {}
+        tags = {}
         for tag in dynamic[-1]._iter_tags():  # it looks at no size, but for the end mark
             if tag["d_tag"] == "DT_NULL":
                 break
             tags.setdefault(tag["d_tag"], []).append(tag["d_val"])
         return tags
 
-    def _last(self, tag: str) -> int:
+    def _last(self, tag):
         return self._tags.get(tag, [0])[-1]
 
-    def _offset(self, address: int) -> int:
+    def _offset(self, address):
         if address not in self._offsets:
             self._offsets[address] = set(self.elf.address_offsets(address))
         offsets = self._offsets[address]
@@ -184,22 +180,22 @@ class Oracle:
             raise ValueError(f"no segment holds address {address:#x}")
         return next(iter(offsets))
 
-    def _string(self, at: int) -> str:
+    def _string(self, at):
         start = self._offset(self._last("DT_STRTAB")) + at
         raw = parse_cstring_from_stream(self._stream, start)
         if raw is None:
             raise ValueError(f"the string at {at} does not end")
         return raw.decode("utf-8", "surrogateescape")
 
-    def _name(self, raw: Any) -> str:
+    def _name(self, raw):
         return self._string(raw["st_name"])
 
-    def _symbol(self, index: int) -> Any:
+    def _symbol(self, index):
         size = self.elf.structs.Elf_Sym.sizeof()
         start = self._offset(self._last("DT_SYMTAB")) + index * size
         return struct_parse(self.elf.structs.Elf_Sym, self._stream, start)
 
-    def _symbols(self, first: int) -> Iterator[Any]:
+    def _symbols(self, first):
         count = self._symbol_count() if self._last("DT_SYMTAB") else 0
         if count > _MOST_SYMBOLS:
             raise UnclearError(f"{count} symbols")
@@ -207,7 +203,7 @@ class Oracle:
             self._read = [self._symbol(index) for index in range(count)]
         return iter(self._read[first:])
 
-    def _symbol_count(self) -> int:
+    def _symbol_count(self):
         counted = 0
         if self._last("DT_GNU_HASH"):
             table = self._gnu_hash
@@ -218,10 +214,10 @@ class Oracle:
             counted = self._sysv_hash.get_number_of_symbols()
         return counted or self._count_by_section()
 
-    def _count_by_section(self) -> int:
+    def _count_by_section(self):
         if self._content == _without_sections(self._content):
             return 0
-        elf: Any = ELFFile(BytesIO(self._content))
+        elf = ELFFile(BytesIO(self._content))
         if not elf["e_shnum"] or elf["e_shentsize"] < elf.structs.Elf_Shdr.sizeof():
             raise UnclearError("a section table that nobody can count")
         headers = map(elf._get_section_header, range(elf["e_shnum"]))
@@ -230,7 +226,7 @@ class Oracle:
             return 0
         return section["sh_size"] // elf.structs.Elf_Sym.sizeof()
 
-    def _version(self, index: int) -> int:
+    def _version(self, index):
         address = self._last("DT_VERSYM")
         if not address:
             return 0
@@ -238,24 +234,22 @@ class Oracle:
         return struct_parse(self.elf.structs.Elf_half(""), self._stream, start) & _NUMBER
 
     @cached_property
-    def _gnu_hash(self) -> GNUHashTable:
+    def _gnu_hash(self):
         start = self._offset(self._last("DT_GNU_HASH"))
-        return GNUHashTable(self.elf, start, self)  # type: ignore[arg-type]
+        return GNUHashTable(self.elf, start, self)
 
     @cached_property
-    def _sysv_hash(self) -> ELFHashTable:
+    def _sysv_hash(self):
         start = self._offset(self._last("DT_HASH"))
-        return ELFHashTable(self.elf, start, None, self)  # type: ignore[arg-type]
+        return ELFHashTable(self.elf, start, None, self)
 
 
 class _LinkedRecords:
     """Records of versions up to the last link, since the linker looks at no count of them."""
 
-    def _iter_version_auxiliaries(self, entry_offset: int, count: int) -> Iterator[Any]:
+    def _iter_version_auxiliaries(self, entry_offset, count):
         del count
-        return super()._iter_version_auxiliaries(  # type: ignore[misc]
-            entry_offset, _MOST_RECORDS + 1
-        )
+        return super()._iter_version_auxiliaries(entry_offset, _MOST_RECORDS + 1)
 
 
 class _VersionNeeds(_LinkedRecords, GNUVerNeedSection):
@@ -269,11 +263,11 @@ class _VersionDefinitions(_LinkedRecords, GNUVerDefSection):
 class _Strings:
     """The string table, under the name by which pyelftools' sections ask for it."""
 
-    def __init__(self, oracle: Oracle) -> None:
+    def __init__(self, oracle):
         self.get_string = oracle._string
 
 
-def _is_exported(raw: Any) -> bool:
+def _is_exported(raw):
     return (
         raw["st_shndx"] != "SHN_UNDEF"
         and raw["st_info"]["bind"] in _BINDINGS
@@ -281,7 +275,7 @@ def _is_exported(raw: Any) -> bool:
     )
 
 
-def _until_last(records: Any, next_field: str, entry: Any) -> Iterator[Any]:
+def _until_last(records, next_field, entry):
     """Yield records up to the one that says that none follows, as the linker does."""
     for at, record in enumerate(records):
         if at >= _MOST_RECORDS:
@@ -291,7 +285,7 @@ def _until_last(records: Any, next_field: str, entry: Any) -> Iterator[Any]:
             return
 
 
-def _without_sections(content: bytes) -> bytes:
+def _without_sections(content):
     """Zero what the header says of the section table."""
     if len(content) < 64 or content[:4] != b"\x7fELF" or content[4] not in (1, 2):
         return content

@@ -6,7 +6,6 @@ The oracle is the form of a finding: bounded, plain, and the same after its way 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
 
 from modular_tf.codec import decode, encode
 from modular_tf.first_contact.finding import Finding, Limits
@@ -15,10 +14,6 @@ from modular_tf.processes.ending import readable_frames
 from modular_tf.processes.watched_child import EntryReader
 from modular_tf.rules import Violation
 from tests.fuzz.record_damage import ODD_TEXTS, changed
-
-if TYPE_CHECKING:
-    import random
-    from collections.abc import Iterator
 
 _SIZES = [4096, 8192, 0]
 _FINDING = {
@@ -46,7 +41,7 @@ _OUTCOME = {
     "finding": _FINDING,
     "changes": [["LD-069", "changed the umask"], ["LD-066", "ignores SIGCHLD"]],
 }
-_ENTRIES: tuple[dict[str, Any], ...] = (
+_ENTRIES = (
     {"enters": "TF_InitPlugin", "memory": _SIZES},
     {"enters": "init of scheme 's3'", "memory": _SIZES},
     {"finished": _OUTCOME, "memory": _SIZES},
@@ -63,7 +58,7 @@ _MOST_BYTES = 8 << 20  # what a caller takes
 _LONG = ("x" * 5000, "\x1b[2J" * 300, "é\n" * 3000, "\udc80" * 50)
 
 
-def make(dice: random.Random) -> bytes:
+def make(dice):
     """Return a report: lines of the child, of a plugin that forges some, and damaged ones."""
     lines = []
     for _ in range(dice.choice((1, 2, 3, 5, 8))):
@@ -75,7 +70,7 @@ def make(dice: random.Random) -> bytes:
     return b"\n".join([*lines, b""])
 
 
-def _entry(dice: random.Random) -> Any:
+def _entry(dice):
     entry = dice.choice(_ENTRIES)
     while dice.random() < 0.4:
         entry = changed(entry, dice)
@@ -85,7 +80,7 @@ def _entry(dice: random.Random) -> Any:
     return entry
 
 
-def check(given: bytes) -> str:
+def check(given):
     """Read a report, and hand the finding on as a watcher does."""
     ending = Ending(status=IN_ORDER)
     EntryReader(ending.take)(given)
@@ -100,7 +95,7 @@ def check(given: bytes) -> str:
     return "not tried" if finding.incident.is_not_tried else finding.incident.violation.rule_id
 
 
-def _texts(finding: Finding) -> Iterator[str]:
+def _texts(finding):
     yield from (note.message for note in finding.notes)
     if finding.offer is not None:
         yield from finding.offer.schemes

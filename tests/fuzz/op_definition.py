@@ -7,12 +7,9 @@ words. A damaged one has some other text in it: it is refused with a place, or i
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from tests.fixtures.op_definitions import Registered, register
-
-if TYPE_CHECKING:
-    import random
+from tests.fixtures.op_definitions import register
 
 _OK, _INVALID_ARGUMENT, _RESOURCE_EXHAUSTED = 0, 3, 8
 _TYPES = ("float", "double", "int32", "half", "bfloat16", "qint8", "complex64", "resource", "int4")
@@ -36,7 +33,7 @@ class Given(NamedTuple):
     line: str | None
 
 
-def make(dice: random.Random) -> Given:
+def make(dice):
     """Return a definition, right or damaged."""
     name = f"Fuzz{dice.getrandbits(64)}"
     attrs = [_attr(dice, f"a{at}") for at in range(dice.randint(0, 4))]
@@ -54,7 +51,7 @@ def make(dice: random.Random) -> Given:
     return Given(name.encode(), *given, None if is_damaged else line)
 
 
-def check(given: Given) -> str:
+def check(given):
     """Register it twice, once with more blanks, and look at the answers."""
     found = register(given.name, given.attrs, given.inputs, given.outputs)
     if found.code == _RESOURCE_EXHAUSTED:
@@ -71,7 +68,7 @@ def check(given: Given) -> str:
     return "refused"
 
 
-def _check_accepted(given: Given, found: Registered) -> None:
+def _check_accepted(given, found):
     """The line has all parts, and more blanks change nothing."""
     assert found.line is not None
     name, flags, *parts = found.line.split("|")
@@ -82,7 +79,7 @@ def _check_accepted(given: Given, found: Registered) -> None:
     assert register(given.name, *blanks) == found
 
 
-def _damage(dice: random.Random, texts: list[list[bytes]]) -> None:
+def _damage(dice, texts):
     specs = dice.choice([group for group in texts if group])
     at = dice.randrange(len(specs))
     start, end = sorted(dice.choices(range(len(specs[at]) + 1), k=2))
@@ -90,7 +87,7 @@ def _damage(dice: random.Random, texts: list[list[bytes]]) -> None:
     specs[at] = specs[at][:start] + dice.choice(_DAMAGE) + specs[at][end:]
 
 
-def _attr(dice: random.Random, name: str) -> tuple[str, str]:
+def _attr(dice, name):
     """Return the specification of an attribute, and its canonical text."""
     kind, told_kind, value = dice.choice((_number, _text, _type, _flag, _shape, _choice))(dice)
     spec, told = [name, ":", kind], f"{name}:{told_kind}"
@@ -114,33 +111,33 @@ _Kind = tuple[str, str, tuple[str, str]]
 """A kind as it is written and told, and a value of it likewise."""
 
 
-def _number(dice: random.Random) -> _Kind:
+def _number(dice):
     number = dice.randint(-(1 << 63), (1 << 63) - 1) >> dice.randint(0, 63)
     written = hex(number) if dice.random() < 0.5 else str(number)
     return "int", "int", (written, str(number))
 
 
-def _text(dice: random.Random) -> _Kind:
+def _text(dice):
     return "string", "string", _quoted(dice, dice.choice(_WORDS))
 
 
-def _type(dice: random.Random) -> _Kind:
+def _type(dice):
     chosen = dice.choice(_TYPES)
     types = dict.fromkeys((*dice.sample(_TYPES, 3), chosen))
     kind = ",".join(types)
     return f"{{{kind}}}", f"type{{{kind}}}", (_type_name(dice, chosen), chosen)
 
 
-def _type_name(dice: random.Random, name: str) -> str:
+def _type_name(dice, name):
     return f"DT_{name.upper()}" if dice.random() < 0.5 else name
 
 
-def _flag(dice: random.Random) -> _Kind:
+def _flag(dice):
     told = dice.choice(("true", "false"))
     return "bool", "bool", (dice.choice((told, told.capitalize(), told[0])), told)
 
 
-def _shape(dice: random.Random) -> _Kind:
+def _shape(dice):
     if dice.random() < 0.2:
         return "shape", "shape", ("{unknown_rank: true}", "?")
     sizes = [dice.randint(-1, 9) for _ in range(dice.randint(0, 4))]
@@ -148,25 +145,25 @@ def _shape(dice: random.Random) -> _Kind:
     return "shape", "shape", (f"{{{written}}}", f"[{','.join(map(str, sizes))}]")
 
 
-def _choice(dice: random.Random) -> _Kind:
+def _choice(dice):
     words = dice.sample(_WORDS, 3)
     kind = ", ".join(_quoted(dice, word)[0] for word in words)
     told = ",".join(f'"{word}"' for word in words)
     return f"{{{kind}}}", f"string{{{told}}}", _quoted(dice, dice.choice(words))
 
 
-def _quoted(dice: random.Random, word: str) -> tuple[str, str]:
+def _quoted(dice, word):
     quote = dice.choice("'\"")
     written = "".join(f"\\{ord(c):03o}" if dice.random() < 0.2 else c for c in word)
     return f"{quote}{written}{quote}", f'"{word}"'
 
 
-def _arg(dice: random.Random, name: str) -> tuple[str, str]:
+def _arg(dice, name):
     parts = dice.choice(
         (["T"], ["N", "*", "T"], ["float"], ["N", "*", "half"], ["Ref", "(", "T", ")"])
     )
     return _with_blanks(dice, [name, ":", *parts]), f"{name}:{''.join(parts)}"
 
 
-def _with_blanks(dice: random.Random, words: list[str]) -> str:
+def _with_blanks(dice, words):
     return "".join(dice.choice(_BLANKS) + word for word in words) + dice.choice(_BLANKS)

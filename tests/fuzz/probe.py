@@ -7,25 +7,21 @@ import sys
 import tempfile
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from modular_tf.discovery.linking.host_exports import host_exports
 from modular_tf.discovery.probe import Prober
 from tests.discovery.conftest import make_candidate
-from tests.fuzz.elf_bases import Base, bases
+from tests.fuzz.elf_bases import bases
 from tests.fuzz.elf_damage import damaged
 
-if TYPE_CHECKING:
-    import random
 
-
-def make(dice: random.Random) -> bytes:
+def make(dice):
     """Return a damaged library, mostly one for this machine."""
     chosen = dice.choice(bases() if dice.random() < 0.3 else _native())
     return damaged(chosen, dice)
 
 
-def check(given: bytes) -> str:
+def check(given):
     """Probe it as a plugin; the answer is complete and its rules are known."""
     path = _path()
     path.write_bytes(given)
@@ -38,20 +34,20 @@ def check(given: bytes) -> str:
 
 
 @cache
-def _native() -> tuple[Base, ...]:
+def _native():
     target = Path(sys.executable).read_bytes()[4:6], Path(sys.executable).read_bytes()[18:20]
     return tuple(b for b in bases() if (b.content[4:6], b.content[18:20]) == target)
 
 
 @cache
-def _prober() -> Prober:
+def _prober():
     return Prober(host_exports(), environment={})
 
 
 @cache
-def _folder() -> tempfile.TemporaryDirectory[str]:
+def _folder():
     return tempfile.TemporaryDirectory(prefix="fuzzed-")
 
 
-def _path() -> Path:
+def _path():
     return Path(_folder().name) / f"libfuzzed-{os.getpid()}.so"

@@ -5,13 +5,9 @@ from __future__ import annotations
 import csv
 import os
 from io import StringIO
-from typing import TYPE_CHECKING
 
 from modular_tf.discovery.sources.distributions import libraries_in_record
 from modular_tf.discovery.trust.record import rows_that_name
-
-if TYPE_CHECKING:
-    import random
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _PIECES = (
@@ -27,13 +23,13 @@ _ROWS = (
 )
 
 
-def make(dice: random.Random) -> bytes:
+def make(dice):
     """Return the bytes of a RECORD, or what some accident made of it."""
     pieces = [dice.choice(_ROWS if dice.random() < 0.4 else _PIECES) for _ in range(8)]
     return b"".join(pieces[: dice.randint(0, 8)])
 
 
-def check(given: bytes) -> str:
+def check(given):
     """Find the rows of a library."""
     text = os.fsdecode(given.removeprefix(_BYTE_ORDER_MARK))
     expected = [

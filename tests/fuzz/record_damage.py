@@ -9,14 +9,11 @@ import weakref
 from contextlib import closing
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING, Any
+from typing import NamedTuple
 
 from modular_tf.service.storage.private_directory import PrivateDirectory
 
-if TYPE_CHECKING:
-    import random
-
-NAME = "given.sqlite"
+_NAME = "given.sqlite"
 _ODD_VALUES = (
     None, True, False, 0, -1, 1.5, 1e308, 2**63, 10**40, "", "x", "\udcff", "\0", "LD-060",
     "device", [], [[]], [None] * 5, [0] * 5, {}, {"rule": 1}, {"": []},
@@ -27,49 +24,59 @@ ODD_TEXTS = (
 )  # fmt: skip
 
 
+class StoredFile(NamedTuple):
+    """The bytes of a database, and whether somebody meant it to be believed."""
+
+    content: bytes
+    forged: bool
+
+    def kind(self, recalled):
+        """Return the kind of an answer with so many entries."""
+        return f"{'forged' if self.forged else 'damaged'}, {recalled} recalled"
+
+
 class GivenDirectory(PrivateDirectory):
     """A directory in which the database has the bytes that it was given, or that were written."""
 
-    def __init__(self, data: bytes = b"") -> None:
+    def __init__(self, data=b""):
         folder = mkdtemp()
         super().__init__(folder)
         weakref.finalize(self, shutil.rmtree, folder)
-        self._file = Path(folder) / NAME
+        self.file = Path(folder) / _NAME
         if data:
-            self._file.write_bytes(data)
+            self.file.write_bytes(data)
 
-    def real_path_of(self, name: str, *, make: bool) -> str | None:
+    def real_path_of(self, name, *, make):
         """Return the path of the database."""
-        del name
         if make:
-            self._file.touch()
-        return str(self._file) if self._file.exists() else None
+            self.file.touch()
+        return str(self.file) if self.file.exists() else None
 
-    def read(self, name: str, most: int) -> bytes | None:
+    def read(self, name, most):
         """Find no other file."""
-        del name, most
 
     @property
-    def data(self) -> bytes:
+    def data(self):
         """The bytes of the database."""
-        return self._file.read_bytes()
+        return self.file.read_bytes()
 
 
-def damaged(bases: tuple[bytes, ...], dice: random.Random) -> bytes:
-    """Return a file after accidents."""
+def made_file(bases, forgeable, table, dice):
+    """Return a file after accidents, or one of which somebody forged an entry of a table."""
+    if dice.random() < 0.3:
+        return StoredFile(_forged(dice.choice(forgeable), table, dice), forged=True)
     content = dice.choice(bases)
     for _ in range(dice.choice((0, 1, 1, 1, 2, 3, 8))):
         content = dice.choice(_ACCIDENTS)(content, bases, dice)
-    return content
+    return StoredFile(content, forged=False)
 
 
-def forged(base: bytes, table: str, dice: random.Random) -> bytes:
-    """Return a file of which one entry of a table says something else."""
+def _forged(base, table, dice):
     directory = GivenDirectory(base)
-    with closing(sqlite3.connect(Path(directory.path or "") / NAME)) as used:
+    with closing(sqlite3.connect(directory.file)) as used:
         at, text = dice.choice(used.execute(f"SELECT id, entry FROM {table}").fetchall())
         if dice.random() < 0.15:
-            value: Any = dice.choice(ODD_TEXTS)
+            value = dice.choice(ODD_TEXTS)
         else:
             value = json.dumps(changed(json.loads(text), dice))
         used.execute(f"UPDATE {table} SET entry = ? WHERE id = ?", (value, at))
@@ -77,11 +84,11 @@ def forged(base: bytes, table: str, dice: random.Random) -> bytes:
     return directory.data
 
 
-def changed(value: Any, dice: random.Random) -> Any:
+def changed(value, dice):
     """Return JSON that differs in one place."""
     if not isinstance(value, (dict, list)) or not value or dice.random() < 0.15:
         return dice.choice(_ODD_VALUES)
-    copy: Any = dict(value) if isinstance(value, dict) else list(value)
+    copy = value.copy()
     place = dice.choice(list(copy) if isinstance(copy, dict) else range(len(copy)))
     deed = dice.random()
     if deed < 0.1:
@@ -98,60 +105,40 @@ def changed(value: Any, dice: random.Random) -> Any:
 # -- accidents ------------------------------------------------------------------------------
 
 
-def _cut(content: bytes, _: tuple[bytes, ...], dice: random.Random) -> bytes:
+def _cut(content, _, dice):
     return content[: dice.randint(0, len(content))]
 
 
-def _flip(content: bytes, _: tuple[bytes, ...], dice: random.Random) -> bytes:
+def _flip(content, _, dice):
     data = bytearray(content)
     for _number in range(min(len(data), dice.choice((1, 1, 2, 16)))):
         data[dice.randrange(len(data))] ^= 1 << dice.randrange(8)
     return bytes(data)
 
 
-def _overwrite(content: bytes, _: tuple[bytes, ...], dice: random.Random) -> bytes:
+def _overwrite(content, _, dice):
     """As after a power cut: a block of zeros, or of something else."""
     at, length = dice.randint(0, len(content)), dice.choice((1, 8, 64, 512, 4096))
     filler = bytes(length) if dice.random() < 0.5 else dice.randbytes(length)
     return content[:at] + filler + content[at + length :]
 
 
-def _remove(content: bytes, _: tuple[bytes, ...], dice: random.Random) -> bytes:
+def _remove(content, _, dice):
     at = dice.randint(0, len(content))
     return content[:at] + content[at + dice.choice((1, 1, 2, 9, 100)) :]
 
 
-def _insert(content: bytes, bases: tuple[bytes, ...], dice: random.Random) -> bytes:
-    at = dice.randint(0, len(content))
-    other = dice.choice(bases)
+def _insert(content, bases, dice):
+    at, other = dice.randint(0, len(content)), dice.choice(bases)
     start = dice.randint(0, len(other))
-    piece = dice.choice((b"\n", b"\t", b'"', b"\0", other[start : start + dice.randint(1, 300)]))
-    return content[:at] + piece + content[at:]
+    return content[:at] + other[start : start + dice.randint(1, 300)] + content[at:]
 
 
-def _splice(content: bytes, bases: tuple[bytes, ...], dice: random.Random) -> bytes:
+def _splice(content, bases, dice):
     """As when two processes wrote at once."""
     other = dice.choice(bases)
     at = dice.randint(0, min(len(content), len(other)))
     return content[:at] + other[at:]
 
 
-def _mix_lines(content: bytes, bases: tuple[bytes, ...], dice: random.Random) -> bytes:
-    """Take lines of several files, in any order, some twice, under the title of this one."""
-    title, *rows = content.split(b"\n")
-    rows += dice.choice(bases).split(b"\n")[1:]
-    chosen = [dice.choice(rows) for _ in range(len(rows))] if rows else []
-    return b"\n".join([title, *chosen, b""])
-
-
-def _mix_cells(content: bytes, _: tuple[bytes, ...], dice: random.Random) -> bytes:
-    """Give a record the key, checksum or value of another."""
-    rows = [row.split(b"\t") for row in content.split(b"\n")]
-    one, other = dice.choice(rows), dice.choice(rows)
-    column = dice.randrange(3)
-    if min(len(one), len(other)) > column:
-        one[column] = other[column]
-    return b"\n".join(b"\t".join(row) for row in rows)
-
-
-_ACCIDENTS = (_cut, _flip, _flip, _overwrite, _remove, _insert, _splice, _mix_lines, _mix_cells)
+_ACCIDENTS = (_cut, _flip, _flip, _overwrite, _remove, _insert, _splice)

@@ -1,12 +1,14 @@
-"""What a target of fuzzing is, and which there are."""
+"""The targets of fuzzing: each a module with two functions, `make` and `check`.
+
+`make(dice)` returns an input that depends on nothing but the dice and the target's own bases.
+`check(given)` has our code answer it, holds the answer against the oracle and returns its kind, as
+"accepted" or "LD-005", which is counted. It raises `AssertionError` where the answer is wrong;
+what else comes out of it is something that our code does not announce.
+"""
 
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any, Protocol, cast
-
-if TYPE_CHECKING:
-    import random
 
 TARGETS = (
     "elf", "probe", "uri", "config", "scan_cache", "quarantine_file", "record", "finding",
@@ -15,24 +17,6 @@ TARGETS = (
 """The modules of this package that are targets."""
 
 
-class Target(Protocol):
-    """A module that makes inputs and checks what our code does with them."""
-
-    def make(self, dice: random.Random) -> Any:
-        """Return an input that depends on nothing but the dice and the target's own bases."""
-
-    def check(self, given: Any) -> str:
-        """Let our code have an input, and hold the answer against the oracle.
-
-        Returns:
-            What kind of answer it was, as "accepted" or "LD-005"; such kinds are counted.
-
-        Raises:
-            AssertionError: The answer is wrong.
-            Exception: Our code let out something that it does not announce.
-        """
-
-
-def load_target(name: str) -> Target:
+def load_target(name):
     """Return the target of that name."""
-    return cast("Target", importlib.import_module(f"tests.fuzz.{name}"))
+    return importlib.import_module(f"tests.fuzz.{name}")

@@ -10,7 +10,6 @@ import ctypes
 import posixpath
 import string
 from functools import cache
-from typing import TYPE_CHECKING
 
 from modular_tf.errors import InvalidArgumentError
 from modular_tf.filesystem.filesystem import Filesystem
@@ -26,10 +25,6 @@ from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.runtime_library import runtime_path
 from modular_tf.native.strings import encode
 
-if TYPE_CHECKING:
-    import random
-    from collections.abc import Callable
-
 _LETTERS = frozenset(string.ascii_letters)
 _MORE = _LETTERS | frozenset(string.digits + ".")
 _PIECES = (
@@ -43,12 +38,12 @@ _SCHEMES = ("zz", "s3", "z.9", "a", "9z", "ram", "", "z-z", "é3", "S" * 300, "x
 _SEPARATORS = "/:.\\ "
 
 
-def make(dice: random.Random) -> tuple[str, str]:
+def make(dice):
     """Return a URI and a name to join to it."""
     return _text(dice, 10), _text(dice, 4)
 
 
-def check(given: tuple[str, str]) -> str:
+def check(given):
     """Split, clean, translate and join, each as the rules say."""
     uri, name = given
     scheme, host, path = expected = _split(uri)
@@ -70,7 +65,7 @@ def check(given: tuple[str, str]) -> str:
     return "uri" if scheme else "path"
 
 
-def _split(uri: str) -> tuple[str, str, str]:
+def _split(uri):
     """Split by walking, as §5 puts it."""
     at = 0
     while at < len(uri) and uri[at] in (_MORE if at else _LETTERS):
@@ -82,8 +77,8 @@ def _split(uri: str) -> tuple[str, str, str]:
     return uri[:at], rest if end < 0 else rest[:end], "" if end < 0 else rest[end:]
 
 
-def _cleaned(path: str) -> str:
-    parts: list[str] = []
+def _cleaned(path):
+    parts = []
     for part in path.split("/"):
         if part == ".." and (not parts or parts[-1] == ".."):
             parts += [] if path.startswith("/") else [part]
@@ -97,7 +92,7 @@ def _cleaned(path: str) -> str:
     return cleaned
 
 
-def _check_parts(uri: str, parts: tuple[str, str, str]) -> None:
+def _check_parts(uri, parts):
     """Parent and name: all before the last slash of the path, and what follows it."""
     scheme, host, path = parts
     before = uri[: len(uri) - len(path)]
@@ -107,7 +102,7 @@ def _check_parts(uri: str, parts: tuple[str, str, str]) -> None:
     assert bool(scheme) or not host
 
 
-def _check_join(left: str, right: str) -> None:
+def _check_join(left, right):
     joined = join_path(left, right)
     if not left or not right:
         assert joined == left + right
@@ -116,7 +111,7 @@ def _check_join(left: str, right: str) -> None:
     assert joined == head + right.removeprefix("/")
 
 
-def _check_in_c(raw: bytes, expected: tuple[bytes, ...]) -> None:
+def _check_in_c(raw, expected):
     length = ffi.new("size_t *")
     offset = lib.mtf_uri_path_offset(ffi.new("char[]", raw), length)
     host = raw[length[0] + 3 : offset] if length[0] else b""
@@ -130,7 +125,7 @@ class _View(ctypes.Structure):
     _fields_ = (("length", ctypes.c_size_t), ("start", ctypes.c_void_p))
 
 
-def _split_by_host_runtime(raw: bytes) -> tuple[bytes, ...]:
+def _split_by_host_runtime(raw):
     buffer = ctypes.create_string_buffer(raw, len(raw) + 1)
     parts = (_View(), _View(), _View())
     whole = _View(len(raw), ctypes.addressof(buffer))
@@ -141,7 +136,7 @@ def _split_by_host_runtime(raw: bytes) -> tuple[bytes, ...]:
 
 
 @cache
-def _parse_of_host_runtime() -> Callable[..., None]:
+def _parse_of_host_runtime():
     library = ctypes.CDLL(str(runtime_path()))
     name = "_ZN3tsl2io8ParseURIESt17basic_string_viewIcSt11char_traitsIcEEPS4_S5_S5_"
     parse = library[name]
@@ -150,7 +145,7 @@ def _parse_of_host_runtime() -> Callable[..., None]:
     return parse
 
 
-def _check_refused(text: str, *functions: Callable[[str], str]) -> None:
+def _check_refused(text, *functions):
     for function in functions:
         try:
             function(text)
@@ -161,7 +156,7 @@ def _check_refused(text: str, *functions: Callable[[str], str]) -> None:
         assert _has_bytes(path)
 
 
-def _has_bytes(text: str) -> bool:
+def _has_bytes(text):
     try:
         text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
@@ -169,7 +164,7 @@ def _has_bytes(text: str) -> bool:
     return True
 
 
-def _text(dice: random.Random, most: int) -> str:
+def _text(dice, most):
     text = "".join(dice.choices(_PIECES, k=dice.randint(0, most)))
     if dice.random() < 0.6:
         text = dice.choice(_SCHEMES) + "://" + text

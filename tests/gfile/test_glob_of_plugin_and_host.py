@@ -1,26 +1,18 @@
 """The POSIX plugin expands globs itself; it must say what the host's default would say."""
 
-from __future__ import annotations
-
 import os
 import random
-from typing import TYPE_CHECKING
 
 import pytest
 
 from modular_tf.errors import InvalidArgumentError, ModularTFError
 from modular_tf.filesystem.glob import matching_paths
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from modular_tf.service.service import PluginService
-
 LETTERS = ["a", "b", "ü", "-", "]", "[", "*", "?", "\\", "^", "!", ".", "\udcff"]
 PIECES = [*LETTERS, "*", "?", "/", "[a-z]", "[^a]", "[!ü]", "[b-a]", "[]a]", "\\*", "[\\]a]"]
 
 
-def build_tree(top: Path, chosen: random.Random) -> None:
+def build_tree(top, chosen):
     for _ in range(200):
         name = "".join(chosen.choices(LETTERS, k=chosen.randint(1, 4)))
         if name in (".", "..") or os.path.lexists(top / name):
@@ -35,15 +27,15 @@ def build_tree(top: Path, chosen: random.Random) -> None:
     (top / "self").symlink_to(top)
 
 
-def answer(call: object, *arguments: object) -> object:
+def answer(call, *arguments):
     try:
         return call(*arguments)
     except ModularTFError as error:
         return type(error)
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_they_agree_on_random_patterns(service: PluginService, tmp_path: Path, seed: int) -> None:
+@pytest.mark.parametrize("seed", range(2))
+def test_they_agree_on_random_patterns(service, tmp_path, seed):
     chosen = random.Random(seed)
     build_tree(tmp_path, chosen)
     filesystem = service.filesystem("")
@@ -60,9 +52,7 @@ def test_they_agree_on_random_patterns(service: PluginService, tmp_path: Path, s
 @pytest.mark.parametrize(
     "pattern", ["", "*", "./*", "../*", "sub/*", "*/x", "sub", "none", "sub/", "sub//x", "//", "/"]
 )
-def test_they_agree_on_relative_and_literal_patterns(
-    service: PluginService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pattern: str
-) -> None:
+def test_they_agree_on_relative_and_literal_patterns(service, tmp_path, monkeypatch, pattern):
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "x").touch()
     monkeypatch.chdir(tmp_path)
@@ -72,12 +62,12 @@ def test_they_agree_on_relative_and_literal_patterns(
 
 
 @pytest.mark.parametrize("pattern", ["file://", "file:///", "file://host/*", "file:///*/tmp"])
-def test_they_agree_on_uris(service: PluginService, pattern: str) -> None:
+def test_they_agree_on_uris(service, pattern):
     filesystem = service.filesystem("file")
 
     assert filesystem.get_matching_paths(pattern) == matching_paths(filesystem, pattern)
 
 
-def test_the_plugin_refuses_wildcards_in_the_host(service: PluginService) -> None:
+def test_the_plugin_refuses_wildcards_in_the_host(service):
     with pytest.raises(InvalidArgumentError, match="wildcards may stand in the path only"):
         service.filesystem("file").get_matching_paths("file://h*/x")

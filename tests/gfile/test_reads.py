@@ -1,9 +1,6 @@
 """Reads of a `GFile` against Python's own file over the same bytes."""
 
-from __future__ import annotations
-
 import io
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
@@ -14,9 +11,6 @@ from modular_tf.errors import OutOfRangeError, UnavailableError
 from modular_tf.filesystem.files import FileStatistics, RandomAccessFile
 from modular_tf.gfile import file as file_module
 from modular_tf.service.service import PluginService
-
-if TYPE_CHECKING:
-    from collections.abc import Buffer, Callable, Iterator  # type: ignore[attr-defined,unused-ignore]
 
 CONTENTS = st.lists(st.sampled_from([b"\n", b"a", b"line\n", b"xyz" * 5]), max_size=60).map(
     b"".join
@@ -39,10 +33,10 @@ class BytesFile(RandomAccessFile):
 
     uri = "zz://f"
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store):
         self._store = store
 
-    def readinto(self, offset: int, buffer: Buffer) -> int:
+    def readinto(self, offset, buffer):
         view = memoryview(buffer)
         self._store.asked.append((offset, len(view)))
         if len(self._store.asked) in self._store.failures:
@@ -51,35 +45,35 @@ class BytesFile(RandomAccessFile):
         view[: len(piece)] = piece
         return len(piece)
 
-    def close(self) -> None:
+    def close(self):
         pass
 
 
 class Store:
     """A filesystem of one file."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.reset(b"")
 
-    def reset(self, content: bytes, failures: set[int] = frozenset()) -> None:
+    def reset(self, content, failures=frozenset()):
         self.content = content
         self.failures = failures
-        self.asked: list[tuple[int, int]] = []
+        self.asked = []
 
-    def new_random_access_file(self, _: str) -> BytesFile:
+    def new_random_access_file(self, _):
         return BytesFile(self)
 
-    def stat(self, _: str) -> FileStatistics:
+    def stat(self, _):
         return FileStatistics(len(self.content), 1, is_directory=False)
 
 
 @pytest.fixture(scope="module")
-def store() -> Store:
+def store():
     return Store()
 
 
 @pytest.fixture(scope="module")
-def stored(store: Store) -> Iterator[gfile.GfileFunctions]:
+def stored(store):
     with (
         pytest.MonkeyPatch.context() as patch,
         PluginService(bundled=False) as service,
@@ -92,13 +86,7 @@ def stored(store: Store) -> Iterator[gfile.GfileFunctions]:
 
 @settings(deadline=None)
 @given(scheme=SCHEMES, content=CONTENTS, operations=OPERATIONS)
-def test_reads_what_a_python_file_reads(
-    store: Store,
-    stored: gfile.GfileFunctions,
-    scheme: str,
-    content: bytes,
-    operations: list[tuple[str, int]],
-) -> None:
+def test_reads_what_a_python_file_reads(store, stored, scheme, content, operations):
     store.reset(content)
     reader = stored.GFile(f"{scheme}://f", "rb")
     model = io.BytesIO(content)
@@ -127,13 +115,8 @@ def test_reads_what_a_python_file_reads(
     failures=st.sets(st.integers(0, 60)),
 )
 def test_a_read_that_failed_loses_nothing_when_it_is_tried_again(
-    store: Store,
-    stored: gfile.GfileFunctions,
-    scheme: str,
-    content: bytes,
-    operations: list[tuple[str, int]],
-    failures: set[int],
-) -> None:
+    store, stored, scheme, content, operations, failures
+):
     store.reset(content, failures)
     reader = stored.GFile(f"{scheme}://f", "rb")
     model = io.BytesIO(content)
@@ -147,7 +130,7 @@ def test_a_read_that_failed_loses_nothing_when_it_is_tried_again(
             assert until_it_succeeds(reader.read) == model.read()
 
 
-def until_it_succeeds(read: Callable[[], bytes]) -> bytes:
+def until_it_succeeds(read):
     while True:
         try:
             return read()
@@ -155,9 +138,7 @@ def until_it_succeeds(read: Callable[[], bytes]) -> bytes:
             continue
 
 
-def test_a_short_file_is_read_whole_without_its_size(
-    store: Store, stored: gfile.GfileFunctions
-) -> None:
+def test_a_short_file_is_read_whole_without_its_size(store, stored):
     store.reset(b"short")
     store.stat = None  # type: ignore[assignment,method-assign]
     try:
@@ -166,7 +147,7 @@ def test_a_short_file_is_read_whole_without_its_size(
         del store.stat
 
 
-def test_a_long_file_is_read_in_one_piece(store: Store, stored: gfile.GfileFunctions) -> None:
+def test_a_long_file_is_read_in_one_piece(store, stored):
     store.reset(b"y" * 100_000)
 
     assert stored.GFile("ram://f", "rb").read() == b"y" * 100_000

@@ -1,19 +1,10 @@
 """Replays every call recorded from TensorFlow; what differs must be declared, and the other way."""
 
-from __future__ import annotations
-
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.gfile import call_runner, recording
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from modular_tf.gfile import GfileFunctions
 
 CASES = recording.cases()
 RECORDED = recording.recording()
@@ -21,14 +12,12 @@ DIFFERENCES = recording.differences()
 
 
 @pytest.fixture(scope="module")
-def differs(
-    functions: GfileFunctions, tmp_path_factory: pytest.TempPathFactory
-) -> Callable[[str], list[recording.Found]]:
+def differs(functions, tmp_path_factory):
     """Run a case, once in this module, and list the answers that are not TensorFlow's."""
-    scratch: Path = tmp_path_factory.mktemp("replay").resolve()
-    known: dict[str, list[recording.Found]] = {}
+    scratch = tmp_path_factory.mktemp("replay").resolve()
+    known = {}
 
-    def replay(key: str) -> list[recording.Found]:
+    def replay(key):
         if key not in known:
             case, store = CASES[key]
             directory = scratch / case["id"] / store
@@ -39,11 +28,11 @@ def differs(
     return replay
 
 
-def _calls(steps: list[Any]) -> list[str]:
+def _calls(steps):
     return [step["call"] if isinstance(step, dict) else step for step in steps]
 
 
-def test_the_recording_is_of_this_table() -> None:
+def test_the_recording_is_of_this_table():
     table = {key: case["steps"] for key, (case, _) in CASES.items()}
     recorded = {key: _calls(case["steps"]) for key, case in RECORDED["cases"].items()}
 
@@ -51,14 +40,12 @@ def test_the_recording_is_of_this_table() -> None:
     assert recorded == table
 
 
-def test_the_recording_is_large_enough_to_mean_something() -> None:
+def test_the_recording_is_large_enough_to_mean_something():
     assert sum(len(case["steps"]) for case in RECORDED["cases"].values()) > 1500
 
 
 @pytest.mark.parametrize("key", CASES)
-def test_answers_are_tensorflows_or_declared(
-    key: str, differs: Callable[[str], list[recording.Found]]
-) -> None:
+def test_answers_are_tensorflows_or_declared(key, differs):
     undeclared = [
         str(found)
         for found in differs(key)
@@ -69,9 +56,7 @@ def test_answers_are_tensorflows_or_declared(
 
 
 @pytest.mark.parametrize("difference", DIFFERENCES, ids=lambda d: f"{d.case}-{d.step}")
-def test_a_declared_difference_is_one(
-    difference: recording.Difference, differs: Callable[[str], list[recording.Found]]
-) -> None:
+def test_a_declared_difference_is_one(difference, differs):
     keys = [key for key in CASES if fnmatchcase(key, difference.case)]
     agreeing = [key for key in keys if not any(map(difference.covers, differs(key)))]
 
@@ -79,5 +64,5 @@ def test_a_declared_difference_is_one(
     assert not agreeing, f"no such difference any more: {agreeing}"
 
 
-def test_every_difference_has_a_reason() -> None:
+def test_every_difference_has_a_reason():
     assert all(len(difference.reason.split()) > 4 for difference in DIFFERENCES)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import re
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-if TYPE_CHECKING:
-    from tests.host_runtime.conftest import CaseRunner
+from modular_tf.abi.status_codes import Code
+from tests.host_runtime.conftest import SUBJECTS
 
-SUBJECTS = Path(__file__).parent / "subjects"
 JUDGED_ELSEWHERE = {
     ("status", "print_codes_of_errors"),
     ("temporary_files", "no_place_for_a_temporary_file"),
@@ -26,7 +24,7 @@ JUDGED_ELSEWHERE = {
 }
 
 
-def all_cases() -> list[tuple[str, str]]:
+def all_cases():
     """Return (subject, case) of each case that judges itself."""
     found = [
         (source.stem, case)
@@ -39,8 +37,39 @@ def all_cases() -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("subject", "case"), all_cases())
-def test_case(run_case: CaseRunner, subject: str, case: str) -> None:
+def test_case(run_case, subject, case):
     child = run_case(subject, case)
 
-    assert child.stdout == "passed\n"
-    assert child.stderr == ""
+    assert (child.stdout, child.stderr) == ("passed\n", "")
+
+
+# By filesystem-abi §10: every errno value becomes the code that TensorFlow gives it.
+ERRORS = {
+    Code.INVALID_ARGUMENT: """EINVAL ENAMETOOLONG E2BIG EDESTADDRREQ EDOM EFAULT EILSEQ
+        ENOPROTOOPT ENOSTR ENOTSOCK ENOTTY EPROTOTYPE ESPIPE""",
+    Code.DEADLINE_EXCEEDED: "ETIMEDOUT ETIME",
+    Code.NOT_FOUND: "ENOENT ENODEV ENXIO ESRCH",
+    Code.ALREADY_EXISTS: "EEXIST EADDRNOTAVAIL EALREADY",
+    Code.PERMISSION_DENIED: "EPERM EACCES EROFS",
+    Code.FAILED_PRECONDITION: """ENOTEMPTY EISDIR ENOTDIR EADDRINUSE EBADF EBUSY ECHILD EISCONN
+        ENOTBLK ENOTCONN EPIPE ESHUTDOWN ETXTBSY""",
+    Code.RESOURCE_EXHAUSTED: """ENOSPC EDQUOT EMFILE EMLINK ENFILE ENOBUFS ENODATA ENOMEM ENOSR
+        EUSERS""",
+    Code.OUT_OF_RANGE: "EFBIG EOVERFLOW ERANGE",
+    Code.UNIMPLEMENTED: """ENOSYS ENOTSUP EAFNOSUPPORT EPFNOSUPPORT EPROTONOSUPPORT
+        ESOCKTNOSUPPORT EXDEV""",
+    Code.UNAVAILABLE: """EAGAIN EINTR ECONNREFUSED ECONNABORTED ECONNRESET EHOSTDOWN EHOSTUNREACH
+        ENETDOWN ENETRESET ENETUNREACH ENOLCK ENOLINK ENONET""",
+    Code.ABORTED: "EDEADLK ESTALE",
+    Code.CANCELLED: "ECANCELED",
+}
+
+
+def test_codes_of_errno(run_case):
+    lines = run_case("status", "print_codes_of_errors").stdout.splitlines()
+    found = {int(error): int(code) for error, code in (line.split() for line in lines[:-1])}
+    expected = {getattr(errno, name): code for code in ERRORS for name in ERRORS[code].split()}
+    expected[0] = Code.OK
+
+    assert set(errno.errorcode) < set(found)
+    assert found == {error: expected.get(error, Code.UNKNOWN) for error in found}

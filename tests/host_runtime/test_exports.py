@@ -6,12 +6,12 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pytest
 from elftools.elf.elffile import ELFFile
 
 import modular_tf
+from tests.host_runtime.conftest import RUNTIME, subject_program
 from tests.kernel.oracle.building import build_probe
 from tests.kernel.test_variables import build_variables
 
@@ -20,8 +20,6 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 HERE = Path(__file__).parent
 PROGRAMS = sorted(
@@ -33,21 +31,21 @@ SYSTEM_LIBRARIES = re.compile(r"(libc|libm|libstdc\+\+|libgcc_s|libpthread|libdl
 
 
 @pytest.fixture(scope="module")
-def elf(runtime: Path) -> Iterator[ELFFile]:
-    with runtime.open("rb") as stream:
+def elf():
+    with RUNTIME.open("rb") as stream:
         yield ELFFile(stream)
 
 
-def reviewed() -> set[str]:
+def reviewed():
     lines = (HERE / "exported_symbols.txt").read_text().splitlines()
     return {line for line in lines if not line.startswith("#")}
 
 
-def reviewed_names() -> set[str]:
+def reviewed_names():
     return {line.split("@")[0] for line in reviewed()}
 
 
-def defined_symbols(elf: ELFFile) -> list[tuple[str, Any]]:
+def defined_symbols(elf):
     """Return name@version and the entry of each exported symbol."""
     versions = elf.get_section_by_name(".gnu.version")
     nodes = {
@@ -61,21 +59,17 @@ def defined_symbols(elf: ELFFile) -> list[tuple[str, Any]]:
     ]
 
 
-def dynamic_tags(elf: ELFFile, tag: str) -> list[Any]:
+def dynamic_tags(elf, tag):
     return list(elf.get_section_by_name(".dynamic").iter_tags(tag))
 
 
-def test_exactly_the_reviewed_symbols_are_exported(elf: ELFFile) -> None:
+def test_exactly_the_reviewed_symbols_are_exported(elf):
     assert reviewed() == {name for name, _ in defined_symbols(elf)}
-
-
-def test_no_symbol_is_shared_with_other_libraries_by_force(elf: ELFFile) -> None:
     bindings = {symbol["st_info"]["bind"] for _, symbol in defined_symbols(elf)}
+    assert bindings == {"STB_GLOBAL"}, "none is shared with other libraries by force"
 
-    assert bindings == {"STB_GLOBAL"}
 
-
-def test_every_function_of_the_headers_is_exported() -> None:
+def test_every_function_of_the_headers_is_exported():
     declared = {
         name
         for header in HEADERS.glob("*.h")
@@ -88,17 +82,38 @@ def test_every_function_of_the_headers_is_exported() -> None:
     assert declared - DEFINED_BY_PLUGINS <= reviewed_names()
 
 
-def test_every_plugin_in_the_wild_finds_its_imports() -> None:
-    plugins = tomllib.loads((HERE / "wild_imports.toml").read_text())
+def listed_imports():
+    return {
+        name: set(plugin["symbols"])
+        for name, plugin in tomllib.loads((HERE / "wild_imports.toml").read_text()).items()
+    }
 
-    assert [len(plugin["symbols"]) for plugin in plugins.values()] == [8, 27, 2]
-    for name, plugin in plugins.items():
-        assert set(plugin["symbols"]) <= reviewed_names(), name
+
+def test_every_plugin_in_the_wild_finds_its_imports():
+    assert [len(symbols) for symbols in listed_imports().values()] == [8, 27, 2]
+    for name, symbols in listed_imports().items():
+        assert symbols <= reviewed_names(), name
 
 
-def test_every_exported_symbol_is_driven_by_a_subject(
-    subject_program: Callable[[str], Path],
-) -> None:
+@pytest.mark.wild
+def test_the_lists_of_imports_are_those_of_the_binaries(wild_plugins):
+    for name, library in (
+        ("tensorflow-io-gcs-filesystem", wild_plugins.gcs_library),
+        ("tensorflow-io", wild_plugins.io_library),
+    ):
+        with library.open("rb") as stream:
+            table = ELFFile(stream).get_section_by_name(".dynsym")
+            imports = {
+                symbol.name
+                for symbol in table.iter_symbols()
+                if symbol["st_shndx"] == "SHN_UNDEF"
+                and symbol["st_info"]["bind"] == "STB_GLOBAL"
+                and symbol.name.startswith(("TF_", "TSL_", "_ZN3tsl", "_ZN10tensorflow"))
+            }
+        assert listed_imports()[name] == imports
+
+
+def test_every_exported_symbol_is_driven_by_a_subject():
     used = set()
     # What only kernels can call is called by kernels.
     for file in (*map(subject_program, PROGRAMS), build_probe(), build_variables()):
@@ -113,15 +128,18 @@ def test_every_exported_symbol_is_driven_by_a_subject(
     assert reviewed_names() <= used
 
 
-def test_the_file_is_what_the_loader_relies_on(runtime: Path, elf: ELFFile) -> None:
-    assert not runtime.is_symlink()
-    assert [tag.soname for tag in dynamic_tags(elf, "DT_SONAME")] == [runtime.name]
+def test_the_file_is_what_the_loader_relies_on(elf):
+    assert not RUNTIME.is_symlink()
+    assert [tag.soname for tag in dynamic_tags(elf, "DT_SONAME")] == [RUNTIME.name]
     needed = [tag.needed for tag in dynamic_tags(elf, "DT_NEEDED")]
     assert [name for name in needed if not SYSTEM_LIBRARIES.fullmatch(name)] == []
     assert dynamic_tags(elf, "DT_RPATH") + dynamic_tags(elf, "DT_RUNPATH") == []
+    (flags,) = dynamic_tags(elf, "DT_FLAGS_1")
+    never_unmapped = 0x8
+    assert flags["d_val"] & never_unmapped
 
 
-def test_calls_inside_the_library_stay_inside(elf: ELFFile) -> None:
+def test_calls_inside_the_library_stay_inside(elf):
     """Neither the symbol table nor a jump of its own looks an exported function up by name."""
     exported = {name.split("@")[0] for name, _ in defined_symbols(elf)}
     table = elf.get_section_by_name(".dynsym")
@@ -133,10 +151,3 @@ def test_calls_inside_the_library_stay_inside(elf: ELFFile) -> None:
     }
 
     assert exported.isdisjoint(looked_up)
-
-
-def test_the_library_is_never_unmapped(elf: ELFFile) -> None:
-    nodelete = 0x8
-    (flags,) = dynamic_tags(elf, "DT_FLAGS_1")
-
-    assert flags["d_val"] & nodelete

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import re
 import signal
-from typing import TYPE_CHECKING
 
 import pytest
 
 import modular_tf
-
-if TYPE_CHECKING:
-    from tests.host_runtime.conftest import CaseRunner
 
 LINE = re.compile(
     r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}: (?P<level>[IWEFV]) plugin\] (?P<text>.*)"
 )
 
 
-def lines_of(stderr: str) -> list[str]:
+def lines_of(stderr):
     """Return `LEVEL text` of each line, which all have the documented shape."""
     matches = [LINE.fullmatch(line) for line in stderr.splitlines()]
     assert None not in matches, stderr
@@ -43,16 +39,14 @@ ALL = ["I info 1", "W warning two", "E error 3.0", "V vlog 0"]
         ),
     ],
 )
-def test_the_environment_chooses_the_lines(
-    run_case: CaseRunner, env: dict[str, str], expected: list[str]
-) -> None:
+def test_the_environment_chooses_the_lines(run_case, env, expected):
     child = run_case("logging", "one_line_of_each_kind", env=env)
 
     assert expected == lines_of(child.stderr)
     assert child.stdout == "passed\n"
 
 
-def test_a_sink_takes_the_place_of_stderr(run_case: CaseRunner) -> None:
+def test_a_sink_takes_the_place_of_stderr(run_case):
     child = run_case("logging", "lines_to_a_sink", env={"TF_CPP_MAX_VLOG_LEVEL": "1"})
 
     assert child.stdout.splitlines() == [
@@ -67,58 +61,44 @@ def test_a_sink_takes_the_place_of_stderr(run_case: CaseRunner) -> None:
     assert lines_of(child.stderr) == ["W after the sink"]
 
 
-def test_what_a_sink_refuses_goes_to_stderr(run_case: CaseRunner) -> None:
-    assert lines_of(run_case("logging", "lines_that_the_sink_refuses").stderr) == ["E refused"]
-
-
-def test_a_line_names_its_source(run_case: CaseRunner) -> None:
-    assert lines_of(run_case("logging", "a_line_with_its_source").stderr) == ["I source.c:7] text"]
-
-
-def test_lines_carry_their_time_and_whose_they_are(run_case: CaseRunner) -> None:
+def test_single_lines(run_case):
+    refused = run_case("logging", "lines_that_the_sink_refuses")
+    assert lines_of(refused.stderr) == ["E refused"]
+    named = run_case("logging", "a_line_with_its_source")
+    assert lines_of(named.stderr) == ["I source.c:7] text"]
     run_case("logging", "whose_lines_they_are")
+    ending = run_case("logging", "newlines_at_the_end")
+    assert ending.stdout == "0 two\nlines\n0 \npassed\n"
+    long = run_case("logging", "a_long_line")
+    assert lines_of(long.stderr) == ["I " + "x" * 100000 + "|"]
+    unknown = run_case("logging", "severities_outside_the_list")
+    assert unknown.stdout == "2 four\n2 minus one\npassed\n"
+    version = run_case("logging", "print_the_version")
+    assert version.stdout.splitlines()[0] == modular_tf.__version__
 
 
-def test_newlines_at_the_end_are_dropped(run_case: CaseRunner) -> None:
-    child = run_case("logging", "newlines_at_the_end")
-
-    assert child.stdout == "0 two\nlines\n0 \npassed\n"
-
-
-def test_a_long_line_is_whole(run_case: CaseRunner) -> None:
-    child = run_case("logging", "a_long_line")
-
-    assert lines_of(child.stderr) == ["I " + "x" * 100000 + "|"]
-
-
-def test_a_severity_outside_the_list_is_an_error_and_no_end(run_case: CaseRunner) -> None:
-    child = run_case("logging", "severities_outside_the_list")
-
-    assert child.stdout == "2 four\n2 minus one\npassed\n"
-
-
-def test_lines_of_threads_do_not_mix(run_case: CaseRunner) -> None:
+def test_lines_of_threads_do_not_mix(run_case):
     lines = lines_of(run_case("logging", "lines_of_many_threads").stderr)
 
     assert sorted(lines) == [f"I {letter * 126} end" for letter in "abcd" for _ in range(200)]
 
 
 @pytest.mark.parametrize("env", [{}, {"TF_CPP_MIN_LOG_LEVEL": "4"}])
-def test_a_fatal_line_is_written_before_the_end(run_case: CaseRunner, env: dict[str, str]) -> None:
+def test_a_fatal_line_is_written_before_the_end(run_case, env):
     child = run_case("logging", "fatal_to_stderr", env=env, status=-signal.SIGABRT)
 
     assert lines_of(child.stderr) == ["F the end of things"]
     assert child.stdout == ""
 
 
-def test_a_fatal_line_reaches_the_sink_before_the_end(run_case: CaseRunner) -> None:
+def test_a_fatal_line_reaches_the_sink_before_the_end(run_case):
     child = run_case("logging", "fatal_to_a_sink", status=-signal.SIGABRT)
 
     assert child.stdout == "3 the end\n"
     assert child.stderr == ""
 
 
-def test_log_messages_of_cpp_plugins(run_case: CaseRunner) -> None:
+def test_log_messages_of_cpp_plugins(run_case):
     everything = run_case("tsl", "log_messages_of_each_severity")
     errors = run_case("tsl", "log_messages_of_each_severity", env={"TF_CPP_MIN_LOG_LEVEL": "2"})
 
@@ -127,7 +107,7 @@ def test_log_messages_of_cpp_plugins(run_case: CaseRunner) -> None:
     assert lines_of(errors.stderr) == [f"E {prefix} 2"]
 
 
-def test_log_messages_reach_the_sink_in_their_parts(run_case: CaseRunner) -> None:
+def test_log_messages_reach_the_sink_in_their_parts(run_case):
     child = run_case("tsl", "log_messages_in_their_parts")
 
     expected = [f"{level} dir/source.cc 42 severity {level} ours" for level in range(3)]
@@ -137,14 +117,14 @@ def test_log_messages_reach_the_sink_in_their_parts(run_case: CaseRunner) -> Non
 @pytest.mark.parametrize(
     "case", ["a_fatal_message_in_its_parts", "an_older_fatal_message_in_its_parts"]
 )
-def test_a_failed_check_reaches_the_sink_as_its_writers(run_case: CaseRunner, case: str) -> None:
+def test_a_failed_check_reaches_the_sink_as_its_writers(run_case, case):
     child = run_case("tsl", case, status=-signal.SIGABRT)
 
     assert child.stdout.splitlines() == ["3 dir/source.cc 42 checked 1 ours"]
 
 
 @pytest.mark.parametrize("case", ["a_fatal_message", "a_fatal_message_of_older_plugins"])
-def test_a_failed_check_of_a_cpp_plugin(run_case: CaseRunner, case: str) -> None:
+def test_a_failed_check_of_a_cpp_plugin(run_case, case):
     child = run_case("tsl", case, status=-signal.SIGABRT)
 
     assert lines_of(child.stderr) == ["F dir/source.cc:42] checked 1"]
@@ -159,13 +139,11 @@ def test_a_failed_check_of_a_cpp_plugin(run_case: CaseRunner, case: str) -> None
         ({"TF_CPP_VMODULE": "oss=3,,=,other,plain=x,other=3"}, ["1000", "1111", "1000"]),
     ],
 )
-def test_vmodule_chooses_source_files(
-    run_case: CaseRunner, env: dict[str, str], expected: list[str]
-) -> None:
+def test_vmodule_chooses_source_files(run_case, env, expected):
     assert run_case("tsl", "print_vmodule", env=env).stdout.splitlines() == [*expected, "passed"]
 
 
-def test_what_cannot_go_on_says_why(run_case: CaseRunner) -> None:
+def test_what_cannot_go_on_says_why(run_case):
     no_thread = run_case("threads", "a_thread_that_cannot_start", status=-signal.SIGABRT)
     no_file = run_case("temporary_files", "no_place_for_a_temporary_file", status=-signal.SIGABRT)
 
@@ -173,9 +151,3 @@ def test_what_cannot_go_on_says_why(run_case: CaseRunner) -> None:
     assert line.startswith("F cannot start thread 'giant': ")
     (line,) = lines_of(no_file.stderr)
     assert "TMPDIR" in line
-
-
-def test_the_runtime_knows_its_version(run_case: CaseRunner) -> None:
-    child = run_case("logging", "print_the_version")
-
-    assert child.stdout.splitlines()[0] == modular_tf.__version__

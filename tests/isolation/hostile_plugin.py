@@ -13,7 +13,7 @@ _DEEDS = Path(__file__).parent / "deeds"
 _NATIVE = Path(__file__).parents[2] / "modular_tf" / "native"
 
 
-def hostile_plugin() -> Path:
+def hostile_plugin():
     """Return the library, which serves the scheme `hostile`."""
     good = replace(
         variants("filesystem")["good"],

@@ -1,7 +1,7 @@
 """Threads that work on stores whose worker processes are killed at random.
 
 Each thread has a folder of its own on one store. A call ends with a complete result or with one of
-our errors, within its time-out; what was written and acknowledged is read again, byte for byte. A
+our errors, within its time limit; what was written and acknowledged is read again, byte for byte. A
 store that is in the memory of its worker loses all with it, but never has other bytes.
 """
 
@@ -16,16 +16,12 @@ import time
 import traceback
 from collections import Counter
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import NamedTuple
 
 from modular_tf import Config, PluginService
 from modular_tf.errors import InvalidArgumentError, ModularTFError
 from modular_tf.processes.descendants import children, living_descendants, memory_use
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 CALL_TIMEOUT_S = 20.0
 _GRACE_S = 20.0  # a process is asked where it is, is ended, and another one starts
@@ -34,11 +30,10 @@ _NAMES = tuple(f"file{number}" for number in range(4))
 _ENDED = {"LD-140", "LD-141", "LD-143", "LD-144"}
 _TIME_TO_LEAVE_S = 20.0
 _MOST_GROWTH = 64 << 20
-_MOST_PROCESSES = 1000
+_MOST_PROCESSES = 4000
 
 
-@dataclass(frozen=True)
-class Store:
+class Store(NamedTuple):
     """A store to work on.
 
     Attributes:
@@ -50,46 +45,49 @@ class Store:
     survives: bool
 
 
-@dataclass
 class _Content:
     """What a file may hold: one of some, or the beginning of one that was being written."""
 
-    possible: set[bytes | None] = field(default_factory=lambda: {None})
-    begun: list[bytes] = field(default_factory=list)
-    changes: int = 0  # whether they succeeded or not
+    def __init__(self):
+        self.changes = 0  # whether they succeeded or not
+        self.is_now(None)
 
-    def allows(self, found: bytes | None) -> bool:
+    def is_now(self, content):
+        self.possible, self.begun = {content}, []
+
+    def allows(self, found):
         if found in self.possible:
             return True
         return found is not None and any(begun.startswith(found) for begun in self.begun)
-
-    def is_now(self, content: bytes | None) -> None:
-        self.possible, self.begun = {content}, []
 
 
 class _Worker:
     """One thread's work."""
 
-    def __init__(self, campaign: Campaign, number: int, store: Store) -> None:
+    def __init__(self, campaign, number, store):
         self._campaign = campaign
         self._dice = random.Random(campaign.seed * 1000 + number)
         self._store = store
         self._folder = f"{store.base}/run{campaign.runs}-thread{number}"
-        self._filesystem: Any = campaign.service.filesystem_for(store.base)
+        self._filesystem = campaign.service.filesystem_for(store.base)
         self._files = {name: _Content() for name in _NAMES}
-        self._held: tuple[Any, str, bytes, int] | None = None
+        self._held = None
         self._versions = 0
 
-    def _path(self, name: str) -> str:
+    def _path(self, name):
         return f"{self._folder}/{name}"
 
-    def prepare(self) -> None:
+    def _draw(self):
+        name = self._dice.choice(_NAMES)
+        return name, self._files[name]
+
+    def prepare(self):
         with suppress(ModularTFError):
             self._filesystem.recursively_create_dir(self._folder)
 
-    def work(self) -> None:
+    def work(self):
         operations = (self.write, self.write, self.read, self.read, self.read_held, self.delete)
-        more = (self.look, self.list, self.read_region)
+        more = (self.stat, self.list, self.read_region)
         while not self._campaign.is_over:
             operation = self._dice.choice((*operations, *more))
             self._campaign.count(self._store)
@@ -100,13 +98,12 @@ class _Worker:
                     if self._store.survives:
                         raise
 
-    def write(self) -> None:
-        name = self._dice.choice(_NAMES)
+    def write(self):
+        name, state = self._draw()
         self._versions += 1
         line = f"{self._path(name)} version {self._versions}\n".encode()
         length = self._dice.choice(_LENGTHS)
         content = (line * (length // len(line) + 1))[:length]
-        state = self._files[name]
         state.begun.append(content)
         state.changes += 1
         if not self._store.survives:
@@ -129,43 +126,39 @@ class _Worker:
             raise
         state.is_now(content)
 
-    def read(self) -> None:
-        name = self._dice.choice(_NAMES)
+    def read(self):
+        name, _ = self._draw()
         self._check(name, self._read(name))
 
-    def _read(self, name: str) -> bytes | None:
+    def _read(self, name):
         try:
             return bytes(self._filesystem.read_file(self._path(name)))
         except FileNotFoundError:
             return None
 
-    def read_region(self) -> None:
-        name = self._dice.choice(_NAMES)
+    def read_region(self):
+        name, _ = self._draw()
         try:
             region = self._filesystem.new_read_only_memory_region_from_file(self._path(name))
         except FileNotFoundError:
-            self._check(name, None)
-            return
+            found = None
         except InvalidArgumentError:  # an empty file has none
-            self._check(name, b"")
-            return
-        found = bytes(region.view())
-        region.close()
+            found = b""
+        else:
+            found = bytes(region.view())
+            region.close()
         self._check(name, found)
 
-    def read_held(self) -> None:
+    def read_held(self):
         """Read a file that is open since an earlier call, across the ends of its processes."""
         if self._held is None:
-            name = self._dice.choice(_NAMES)
-            state = self._files[name]
+            name, state = self._draw()
             content = next(iter(state.possible)) if len(state.possible) == 1 else None
             if content is None or state.begun:
                 return
             file = self._filesystem.new_random_access_file(self._path(name))
             self._held = (file, name, content, state.changes)
-        self._read_on(*self._held)
-
-    def _read_on(self, file: Any, name: str, content: bytes, changes: int) -> None:
+        file, name, content, changes = self._held
         if self._files[name].changes != changes:
             self._held = None
             file.close()
@@ -180,9 +173,8 @@ class _Worker:
         if found != content[first : first + 100_000]:
             self._campaign.note(f"{self._path(name)} was open and gave {found[:60]!r} at {first}")
 
-    def delete(self) -> None:
-        name = self._dice.choice(_NAMES)
-        state = self._files[name]
+    def delete(self):
+        name, state = self._draw()
         state.changes += 1
         try:
             self._filesystem.delete_file(self._path(name))
@@ -194,9 +186,8 @@ class _Worker:
         else:
             state.is_now(None)
 
-    def look(self) -> None:
-        name = self._dice.choice(_NAMES)
-        state = self._files[name]
+    def stat(self):
+        name, state = self._draw()
         try:
             found = self._filesystem.stat(self._path(name)).length
         except FileNotFoundError:
@@ -205,7 +196,7 @@ class _Worker:
         if not state.begun and found not in {len(c) for c in state.possible if c is not None}:
             self._campaign.note(f"{self._path(name)} has {found} bytes")
 
-    def list(self) -> None:
+    def list(self):
         try:
             names = {name.rstrip("/") for name in self._filesystem.get_children(self._folder)}
         except FileNotFoundError:
@@ -217,27 +208,30 @@ class _Worker:
             if not is_there:
                 self._check(name, None)
 
-    def check_all(self) -> None:
+    def check_all(self):
         """Read everything when nothing is killed any more."""
         for name in _NAMES:
             with self._campaign.timed("check", may_fail=False):
                 self._check(name, self._read(name))
         if self._held is not None:
             self._held[0].close()
-            self._held = None
 
-    def _check(self, name: str, found: bytes | None) -> None:
+    def _check(self, name, found):
         state = self._files[name]
         lost = found is None and not self._store.survives
         if not lost and not state.allows(found):
-            told = [None if one is None else (len(one), one[:60]) for one in state.possible]
-            got = None if found is None else (len(found), found[:60])
-            self._campaign.note(f"{self._path(name)} gave {got}, but holds one of {told}")
+            expected = list(map(_shown, state.possible))
+            text = f"{self._path(name)} gave {_shown(found)}, but holds one of {expected}"
+            self._campaign.note(text)
         state.is_now(found)
 
 
+def _shown(content):
+    return None if content is None else (len(content), content[:60])
+
+
 class Campaign:
-    """The threads, who kills their workers, and what they found.
+    """The threads, what kills their workers, and what they found.
 
     Args:
         stores: The threads take them in turns.
@@ -248,50 +242,34 @@ class Campaign:
         threads: How many there are.
     """
 
-    def __init__(
-        self,
-        stores: list[Store],
-        *,
-        libraries: list[str],
-        seconds: float,
-        seed: int,
-        kill_every_s: float = 0.3,
-        threads: int = 8,
-    ) -> None:
+    def __init__(self, stores, *, libraries, seconds, seed, kill_every_s=0.3, threads=8):
         self.seed = seed
-        self.done: Counter[str] = Counter()
-        self.done_on: Counter[str] = Counter()
-        self.errors: Counter[str] = Counter()
-        self.problems: list[str] = []
+        self.done, self.done_on, self.errors = Counter(), Counter(), Counter()
+        self.problems = []
         self.slowest = (0.0, "nothing")
-        self.kills = 0
+        self.kills = self.runs = 0
         self.is_over = False
-        self.runs = 0
-        self._stores = stores
-        self._libraries = libraries
-        self._seconds = seconds
-        self._kill_every_s = kill_every_s
-        self._threads = threads
+        self._stores, self._libraries = stores, libraries
+        self._seconds, self._kill_every_s, self._threads = seconds, kill_every_s, threads
         self._lock = threading.Lock()
 
-    def run(self) -> None:
+    def run(self):
         """Work, then look at what is left."""
         self._run_once(min(2.0, self._seconds / 4))  # which starts what stays
-        before = _measured()
+        descriptors, memory = _measured()
         self._run_once(self._seconds)
-        after = _measured()
-        if after[0] > before[0]:
-            self.note(f"{after[0] - before[0]} descriptors were left open")
-        if after[1] > before[1] + _MOST_GROWTH:
-            self.note(f"memory grew by {(after[1] - before[1]) >> 20} MiB")
-        if strangers := _left_behind():
-            self.note(f"{len(strangers)} processes were left")
+        descriptors_after, memory_after = _measured()
+        if descriptors_after > descriptors:
+            self.note(f"{descriptors_after - descriptors} descriptors were left open")
+        if memory_after > memory + _MOST_GROWTH:
+            self.note(f"memory grew by {(memory_after - memory) >> 20} MiB")
+        if left := left_behind():
+            self.note(f"{len(left)} processes were left")
 
-    def _run_once(self, seconds: float) -> None:
+    def _run_once(self, seconds):
         self.runs += 1
-        config = Config(most_worker_faults=0)
         self.service = PluginService(
-            config=config,
+            config=Config(most_worker_faults=0),
             plugin_paths=self._libraries,
             isolation="process",
             call_timeout_s=CALL_TIMEOUT_S,
@@ -318,23 +296,24 @@ class Campaign:
             for worker in workers:
                 worker.check_all()
 
-    def _kill_for(self, seconds: float) -> None:
+    def _kill_for(self, seconds):
         dice = random.Random(self.seed)
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             time.sleep(dice.expovariate(1 / self._kill_every_s))
-            if victims := _ends_of_trees():
+            # Workers, and watchers without one: those without children.
+            if victims := [pid for pid in _descendants() if not children(pid)]:
                 with suppress(ProcessLookupError):
                     os.kill(dice.choice(victims), signal.SIGKILL)
                     self.kills += 1
 
-    def count(self, store: Store) -> None:
+    def count(self, store):
         """Note that an operation on a store is tried."""
         with self._lock:
             self.done_on[store.base.partition("://")[0] if "://" in store.base else "local"] += 1
 
     @contextmanager
-    def timed(self, name: str, *, may_fail: bool = True) -> Iterator[None]:
+    def timed(self, name, *, may_fail=True):
         """Note how long something takes, and what it raises."""
         started = time.monotonic()
         try:
@@ -351,44 +330,43 @@ class Campaign:
             self.done[name] += 1
             self.slowest = max(self.slowest, (took, name))
 
-    def note(self, problem: str) -> None:
-        """Keep a problem."""
+    def note(self, problem):
+        """Record a problem."""
         with self._lock:
             self.problems.append(problem)
 
-    def told(self) -> str:
+    def told(self):
         """Return what was done and found."""
         seconds, name = self.slowest
-        lines = [f"PROBLEM: {problem}" for problem in self.problems[:20]]
-        lines += [f"done: {dict(sorted(self.done.items()))}"]
-        lines += [f"on: {dict(sorted(self.done_on.items()))}"]
-        lines += [f"errors: {dict(sorted(self.errors.items()))}"]
         counts = (
             f"{self.done.total()} operations, {self.kills} kills, {len(self.problems)} problems"
         )
-        lines += [f"{counts}; {name} took {seconds:.1f} s"]
-        return "\n".join(lines)
+        return "\n".join(
+            [
+                *(f"PROBLEM: {problem}" for problem in self.problems[:20]),
+                f"done: {dict(sorted(self.done.items()))}",
+                f"on: {dict(sorted(self.done_on.items()))}",
+                f"errors: {dict(sorted(self.errors.items()))}",
+                f"{counts}, {len(self.problems)} problems; {name} took {seconds:.1f} s",
+            ]
+        )
 
 
-def _ends_of_trees() -> list[int]:
-    """Return the descendants without children but the zygote: workers, and watchers without one."""
+def _descendants():
+    """Return the descendants but the zygote, which is the only child."""
     own = set(children(os.getpid()))
-    found = living_descendants(os.getpid(), _MOST_PROCESSES)
-    return [pid for pid in found if pid not in own and not children(pid)]
+    return [pid for pid in living_descendants(os.getpid(), _MOST_PROCESSES) if pid not in own]
 
 
-def _left_behind() -> list[int]:
+def left_behind():
+    """Return the processes that do not end in time; the zygote goes on."""
     deadline = time.monotonic() + _TIME_TO_LEAVE_S
-    while time.monotonic() < deadline:
-        own = set(children(os.getpid()))
-        left = [p for p in living_descendants(os.getpid(), _MOST_PROCESSES) if p not in own]
-        if not left:
-            return []
-        time.sleep(0.05)
+    while (left := _descendants()) and time.monotonic() < deadline:
+        time.sleep(0.01)
     return left
 
 
-def _measured() -> tuple[int, int]:
+def _measured():
     """Return how many descriptors and how much memory this process has."""
     gc.collect()
     return len(list(Path("/proc/self/fd").iterdir())), memory_use("self").touched

@@ -32,7 +32,7 @@ _LIMITS = "detect_leaks=1:max_allocation_size_mb=256:hard_rss_limit_mb=3000"
 _TIMEOUT_S = 3600
 
 
-def build() -> Path:
+def build():
     """Return the program."""
     folders = [_CORE, _NATIVE / "host_runtime"]
     sources = [_CORE / f"{name}.cc" for name in HOST_SOURCES]
@@ -42,7 +42,7 @@ def build() -> Path:
     return link_program("protocol_fuzzer", objects, [*_SANITIZED, "-ldl", "-lpthread"])
 
 
-def run(program: Path, messages: int, seed: int) -> subprocess.CompletedProcess[str]:
+def run(program, messages, seed):
     """Have so many messages sent, and return the program that has ended."""
     environment = {**os.environ, "ASAN_OPTIONS": _LIMITS}
     environment.pop("LD_PRELOAD", None)

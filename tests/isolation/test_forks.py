@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from modular_tf.native.preloading import preloaded, with_preloaded
 from tests.fixtures.compiler import compile_object, link_library
-
-if TYPE_CHECKING:
-    from tests.fixtures.children import PythonRunner
 
 _APPLICATION = """
     import os
@@ -18,15 +14,17 @@ _APPLICATION = """
 
     service = PluginService(isolation="process")
     service.load()
-    ram = service.filesystem("ram")
-    file = ram.new_writable_file("ram://kept")
-    file.append(b"of the parent")
-    file.close()
+    ram, local = service.filesystem("ram"), service.filesystem("")
+    with ram.new_writable_file("ram://stored") as file:
+        file.append(b"of the parent")
+    print(local.path_exists("/"), "posix_filesystem" in open("/proc/self/maps").read(), flush=True)
     child = os.fork()
     if child == 0:
-        os._exit(8 if ram.path_exists("ram://kept") else 7)  # its worker has a store of its own
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
-    print(ram.read_file("ram://kept"))
+        print({found.pid for found in service.workers()}, flush=True)
+        found = ram.path_exists("ram://stored"), local.path_exists("/")
+        os._exit(7 if found == (False, True) else 8)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    print(ram.read_file("ram://stored"), local.path_exists("/"))
 """
 
 _FORKED_IN_A_HANDLER = """
@@ -34,9 +32,9 @@ _FORKED_IN_A_HANDLER = """
     import signal
     import sys
     import threading
-    import time
     from modular_tf import PluginService
     from modular_tf.errors import UnavailableError
+    from tests.isolation.conftest import during_a_call, wait_until
 
     path, children = sys.argv[1], []
     os.mkfifo(path)
@@ -47,22 +45,17 @@ _FORKED_IN_A_HANDLER = """
     signal.signal(signal.SIGUSR1, lambda *_: children.append(os.fork()))
 
     def interrupt():
-        while not sum(found.in_flight for found in service.workers()):
-            time.sleep(0.01)
         signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)
-        while not children:
-            time.sleep(0.01)
+        wait_until(lambda: children)
         os.close(os.open(path, os.O_WRONLY))
 
-    helper = threading.Thread(target=interrupt)
-    helper.start()
-    try:
-        local.new_random_access_file(path)
-    except UnavailableError as error:
-        os._exit(8 if error.rule == "LD-140" and local.path_exists("/") else 9)
-    if children == [0]:
-        os._exit(7)
-    helper.join()
+    with during_a_call(service, interrupt):
+        try:
+            local.new_random_access_file(path)
+        except UnavailableError as error:
+            os._exit(8 if error.rule == "LD-140" and local.path_exists("/") else 9)
+        if children == [0]:
+            os._exit(7)
     print(os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]), local.path_exists("/"))
 """
 
@@ -100,19 +93,20 @@ _FORKED_WHILE_A_CHANNEL_IS_MADE = """
 """
 
 
-def test_the_parents_worker_outlives_a_fork_that_uses_the_plugin(run_python: PythonRunner) -> None:
-    assert run_python(_APPLICATION).stdout == "b'of the parent'\n"
+def test_a_fork_and_its_parent_have_workers_of_their_own(run_python):
+    assert run_python(_APPLICATION).stdout.splitlines() == [
+        "True False",  # nothing of the plugin is in the process
+        "{0}",  # the child reports no process of its parent
+        "7",
+        "b'of the parent' True",
+    ]
 
 
-def test_a_child_that_is_forked_during_a_call_leaves_the_answer_to_its_parent(
-    run_python: PythonRunner, tmp_path: Path
-) -> None:
+def test_a_child_that_is_forked_during_a_call_leaves_the_answer_to_its_parent(run_python, tmp_path):
     assert run_python(_FORKED_IN_A_HANDLER, tmp_path / "fifo").stdout == "8 True\n"
 
 
-def test_the_end_of_a_worker_is_seen_though_a_child_has_its_end_of_a_channel(
-    run_python: PythonRunner,
-) -> None:
+def test_the_end_of_a_worker_is_seen_though_a_child_has_its_end_of_a_channel(run_python):
     source = Path(__file__).with_name("forking_socketpair.c")
     library = link_library("libforking_socketpair.so", [compile_object(source)], ["-ldl"])
     environment = with_preloaded(os.environ, (*preloaded(os.environ), str(library)))

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
-from typing import TYPE_CHECKING, Any
+import select
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
 from tests.fixtures.matrices import sampled
-from tests.isolation.hostile_application import HostileApplication
+from tests.fixtures.process_group import end_group
 from tests.isolation.hostile_deeds import DEEDS, FORGED
+from tests.isolation.hostile_plugin import hostile_plugin
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.isolation.hostile_deeds import Deed
-
+_APPLICATION = Path(__file__).with_name("application.py")
+_LIMIT_S = 240.0
 _ALL_SURVIVE = 4  # readers of three other plugins, and a writer
 _OPERATIONS = {
     "exists": {"path_exists"},
@@ -24,83 +28,96 @@ _OPERATIONS = {
     "list": {"get_children"},
     "translate": {"translate_name"},
 }
+# One of each kind; bombs and deeds against all processes slow down what runs beside them.
+_SAMPLED = """
+    segv abort overflow segv-in-thread exit-3 leave throw hang kill-self close-all leak
+    clear-environment change-directory output endless lying-count forge-longer forge-outside
+    forge-unsealed
+"""
 
 
-class _Applications:
+class _Application:
     """The application of the moment: one for all deeds, unless one of them ends it."""
 
-    def __init__(self, factory: pytest.TempPathFactory) -> None:
+    def __init__(self, factory, good):
         self._factory = factory
-        self._current: HostileApplication | None = None
+        self._libraries = [str(hostile_plugin()), str(good)]
+        self._process = None
 
-    def current(self) -> HostileApplication:
-        if self._current is None or not self._current.runs:
-            self._current = HostileApplication(self._factory.mktemp("application"))
-        return self._current
+    def _start(self):
+        folder = self._factory.mktemp("application")
+        self._errors = folder / "errors"
+        with self._errors.open("w") as errors:
+            self._process = subprocess.Popen(
+                [sys.executable, str(_APPLICATION), *self._libraries, str(folder)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                cwd=folder,
+                env=os.environ,
+                text=True,
+                bufsize=1,
+                start_new_session=True,
+            )
 
-    def close(self) -> None:
-        if self._current is not None:
-            self._current.close()
+    def attempt(self, deed):
+        """Have the plugin do it, and return what the application reports."""
+        if self._process is None or self._process.poll() is not None:
+            self._start()
+        self._process.stdin.write(json.dumps(deed._asdict()) + "\n")
+        ready, _, _ = select.select([self._process.stdout], [], [], _LIMIT_S)
+        line = self._process.stdout.readline() if ready else ""
+        if not line:
+            self.close()
+            pytest.fail(f"the application ended or hangs: {self._errors.read_text()[-2000:]}")
+        return json.loads(line)
+
+    def close(self):
+        """End it, with all that it has started."""
+        if self._process is not None:
+            for pipe in (self._process.stdin, self._process.stdout):
+                with suppress(OSError):  # it has ended, and what was not sent is lost
+                    pipe.close()
+            end_group(self._process)
 
 
 @pytest.fixture(scope="module")
-def applications(tmp_path_factory) -> Iterator[_Applications]:
-    """The application that has the hostile plugin."""
-    applications = _Applications(tmp_path_factory)
-    yield applications
-    applications.close()
+def application(tmp_path_factory, fixture_plugin):
+    application = _Application(tmp_path_factory, fixture_plugin(scheme="other"))
+    yield application
+    application.close()
 
 
-def _check_error(told: dict[str, Any], said: str) -> None:
-    if not told["error"]:
-        assert said == "" or said.startswith("|"), f"expected {said!r}, but the call returned"
+def _check_error(found, expected):
+    if not found["error"]:
+        assert expected == "" or expected.startswith("|"), f"{expected!r}, but the call returned"
         return
-    assert told["error"] != "UNTYPED", told
-    assert said != "", f"expected no error, found {told}"
-    assert re.search(said.removeprefix("|"), told["message"], re.DOTALL), told
-    plugin, operation, path = told["where"]
-    assert plugin in told["message"], told
-    assert operation in told["message"], told
-    assert path is None or repr(path) in told["message"], told
-
-
-# One of each kind; bombs and deeds against all processes slow down what runs beside them.
-_SAMPLE = frozenset(
-    (
-        *(
-            "segv",
-            "abort",
-            "overflow",
-            "segv-in-thread",
-            "exit-3",
-            "leave",
-            "throw",
-            "hang",
-            "spin",
-        ),
-        *("kill-self", "close-all", "leak", "clear-environment", "change-directory", "output"),
-        *("endless", "lying-count", "forge-longer", "forge-outside", "forge-unsealed"),
-    )
-)
+    assert found["error"] != "UNTYPED", found
+    assert expected != "", f"expected no error, found {found}"
+    assert re.search(expected.removeprefix("|"), found["message"], re.DOTALL), found
+    plugin, operation, path = found["where"]
+    assert plugin in found["message"], found
+    assert operation in found["message"], found
+    assert path is None or repr(path) in found["message"], found
 
 
 @pytest.mark.parametrize(
     "deed",
-    sampled(DEEDS, [deed for deed in DEEDS if deed.name in _SAMPLE]),
+    sampled(DEEDS, [deed for deed in DEEDS if deed.name in _SAMPLED.split()]),
     ids=lambda deed: f"{deed.name}-in-{deed.call}",
 )
 @pytest.mark.xdist_group("hostile at work")
-def test_the_application_survives(deed: Deed, applications: _Applications) -> None:
-    told = applications.current().try_deed(deed)
-    _check_error(told["deed"], deed.said)
-    if told["deed"]["error"]:
-        assert told["deed"]["where"][1] in _OPERATIONS[deed.call], told
-    *failed, last = told["probes"]
-    assert failed or deed.probed != FORGED, "no forged reply was noticed"
+def test_the_application_survives(deed, application):
+    report = application.attempt(deed)
+    _check_error(report["deed"], deed.error)
+    if report["deed"]["error"]:
+        assert report["deed"]["where"][1] in _OPERATIONS[deed.call], report
+    *failed, last = report["probes"]
+    assert failed or deed.probe_error != FORGED, "no forged reply was noticed"
     for probe in failed:
-        _check_error(probe, deed.probed)
-    assert last["error"] == "", f"the plugin is of no use any more: {told['probes']}"
-    assert told["survived"] == _ALL_SURVIVE, told
-    assert told["changed"] == []
-    assert told["left"] == []
-    assert told["more_descriptors"] == 0, told
+        _check_error(probe, deed.probe_error)
+    assert last["error"] == "", f"the plugin is of no use any more: {report['probes']}"
+    assert report["survived"] == _ALL_SURVIVE, report
+    assert report["changed"] == []
+    assert report["left"] == []
+    assert report["more_descriptors"] == 0, report

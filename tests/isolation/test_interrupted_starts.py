@@ -1,89 +1,75 @@
-"""Starts of worker processes that are interrupted, or meet a shortage, leave nothing open."""
+"""Starts of worker processes that are interrupted leave nothing open."""
 
 from __future__ import annotations
 
 import gc
-import time
 from itertools import islice
-from pathlib import Path
 
 import pytest
 
 from modular_tf.isolation.worker import worker_of
 from modular_tf.isolation.worker_process import WorkerProcess
-from modular_tf.service.service import PluginService
 from tests.fixtures.interrupts import Interrupt, interrupt, points
+from tests.isolation.conftest import descriptors, isolated, wait_until
 
 _STRIDE = 7  # of the points: each takes a process
+_IN_FINALIZERS = pytest.mark.filterwarnings(
+    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
+)
 
 
-def _descriptors() -> set[str]:
+def _started(service, name):
+    return service.instance("ram", name=f"n{name}", environment={})
+
+
+def _open_now():
     gc.collect()
-    return {entry.name for entry in Path("/proc/self/fd").iterdir()}
-
-
-def _wait_until_only(expected: set[str]) -> None:
-    deadline = time.monotonic() + 30
-    while left := _descriptors() - expected:
-        assert time.monotonic() < deadline, left
-        time.sleep(0.01)
+    return descriptors()
 
 
 @pytest.fixture
 def service():
-    with PluginService() as made:
-        made.load()
-        made.instance("ram", name="warm", environment={}).close()  # starts the zygote
+    with isolated(isolation="none") as made:
+        _started(made, "warm").close()  # starts the zygote
         yield made
 
 
 def test_an_interrupt_while_the_plugin_is_loaded_leaves_no_socket(service, monkeypatch):
-    before = _descriptors()
+    before = _open_now()
 
-    def interrupted(_self: WorkerProcess, _seconds: float) -> None:
+    def interrupted(*_):
         raise Interrupt
 
     monkeypatch.setattr(WorkerProcess, "wait_for_offer", interrupted)
     for number in range(3):
         with pytest.raises(Interrupt):
-            service.instance("ram", name=f"n{number}", environment={})
+            _started(service, number)
     monkeypatch.undo()
 
-    _wait_until_only(before)
-    assert service.instance("ram", name="n0", environment={}).get_children("ram://") == []
+    wait_until(lambda: _open_now() <= before)
+    assert _started(service, 0).get_children("ram://") == []
 
 
-@pytest.mark.filterwarnings("ignore::ResourceWarning")
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_an_interrupt_at_any_point_of_a_start_leaves_no_socket():
-    with PluginService() as first:
-        first.load()
-        first.instance("ram", name="warm", environment={}).close()
-    before = _descriptors()
-    with PluginService() as service:
-        service.load()
+@_IN_FINALIZERS
+def test_an_interrupt_at_any_point_of_a_start_leaves_no_socket(service):
+    before = _open_now()
+    with isolated(isolation="none") as other:
         for point in islice(points(), 0, None, _STRIDE):
-
-            def start(name: str = f"n{point}") -> None:
-                service.instance("ram", name=name, environment={}).close()
-
-            if not interrupt(start, point=point):
+            if not interrupt(lambda: _started(other, point).close(), point=point):  # noqa: B023
                 break
         assert point > 10 * _STRIDE
-    _wait_until_only(before)
+    wait_until(lambda: _open_now() <= before)
 
 
-@pytest.mark.filterwarnings("ignore::ResourceWarning")
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@_IN_FINALIZERS
 def test_an_interrupt_at_any_point_of_the_end_of_an_unused_worker_leaves_no_socket(service):
-    before = _descriptors()
+    before = _open_now()
     for point in points():
-        made = service.instance("ram", name=f"n{point}", environment={})
+        made = _started(service, point)
         worker = worker_of(made)
-        assert worker is not None
         if not interrupt(worker.leave, point=point):
             break
     assert point > 20
     del made, worker
     service.close()
-    _wait_until_only(before)
+    wait_until(lambda: _open_now() <= before)

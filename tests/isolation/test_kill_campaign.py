@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.fixtures.children import PythonRunner
-
-
-def test_no_byte_is_wrong_or_lost(run_python: PythonRunner, tmp_path: Path) -> None:
+def test_no_byte_is_wrong_or_lost(run_python, tmp_path):
     child = run_python(  # of its own, since the campaign kills what the process has started
         """
         import sys

@@ -1,7 +1,5 @@
 """Floating-point control state of the application after calls into a plugin that changes it."""
 
-from __future__ import annotations
-
 import platform
 
 import pytest
@@ -43,5 +41,5 @@ if platform.machine() == "x86_64":
 
 @pytest.mark.parametrize(("kind", "place"), PLACES)
 @pytest.mark.parametrize("deed", DEEDS)
-def test_arithmetic_is_as_before_when_a_call_has_returned(run_python, deed, kind, place):
-    run_python(ARITHMETIC, build_misdeed(deed, place, kind), status=0)
+def test_arithmetic_is_as_before_when_a_call_has_returned(run_forked, deed, kind, place):
+    run_forked(ARITHMETIC, build_misdeed(deed, place, kind))

@@ -1,27 +1,18 @@
 """Libraries that a plugin's code opens by name and that need a library of TensorFlow."""
 
-from __future__ import annotations
-
 import ctypes
 import os
-import shutil
 from pathlib import Path
 
 import pytest
 
-from modular_tf.discovery.candidate import Candidate, LoadFacts, Source
-from modular_tf.discovery.linking.host_exports import (
-    HOST_RUNTIME,
-    REPLACED_SONAMES,
-    host_exports,
-)
-from modular_tf.discovery.probe import probe
-from modular_tf.loading.binding import map_file
+from modular_tf.discovery.linking.host_exports import HOST_RUNTIME, REPLACED_SONAMES
 from modular_tf.loading.bound_files import bound_files
 from modular_tf.loading.filesystem_tables import init_filesystems
 from modular_tf.native.library import Library
 from modular_tf.service.service import PluginService
 from tests.fixtures.compiler import compile_object, link_library
+from tests.loading.conftest import facts_of, load_probed, put
 from tests.plugins.build import framework_stub
 
 SOURCE = Path(__file__).with_name("opening_plugin.c")
@@ -45,144 +36,129 @@ def opened(folder):
     return f"lib{folder.name}_opened.so"
 
 
-def put(library, place):
-    """Put a library into a place, with bytes of its own."""
-    place = Path(shutil.copy(library, place))
-    with place.open("ab") as stream:  # where no linker looks
-        stream.write(os.urandom(16))
-    return place
+@pytest.fixture
+def put_plugin(folder, opened):
+    """Put a plugin into its folder that opens the library."""
+
+    def put_one(*macros, search="$ORIGIN/../libs"):
+        compiled = compile_object(SOURCE, [f'FIRST="{opened}"', *macros])
+        path = f"-Wl,--enable-new-dtags,-rpath,{search}"
+        return put(link_library("libopening.so", [compiled], [path]), folder / "plugins")
+
+    return put_one
 
 
-def put_plugin(folder, opened, *macros, search="$ORIGIN/../libs"):
-    compiled = compile_object(SOURCE, [f'FIRST="{opened}"', *macros])
-    path = f"-Wl,--enable-new-dtags,-rpath,{search}"
-    return put(link_library("libopening.so", [compiled], [path]), folder / "plugins")
-
-
-def put_opened(place, *macros, needed=INTERNAL, answer=ANSWER):
-    compiled = compile_object(SOURCE, [f"OPENED={answer}", *macros])
+def put_opened(place, *macros, needed=INTERNAL):
+    compiled = compile_object(SOURCE, [f"OPENED={ANSWER}", *macros])
     options = ["-Wl,--no-as-needed", str(framework_stub(needed))]
     return put(link_library(place.name, [compiled], options), place)
 
 
-def facts_of(plugin):
-    path = str(plugin)
-    found = probe(Candidate(path, path, Source.ARGUMENT, "test", None, None, "x"), host_exports())
-    assert found.loadable, found.problems
-    return LoadFacts.of(found)
+@pytest.fixture
+def library(folder, opened):
+    """Put the library into its folder."""
+    return put_opened(folder / "libs" / opened)
 
 
-def load(plugin):
-    facts = facts_of(plugin)
-    return map_file(str(plugin), facts.companions, facts.absent)
-
-
-def ask(library, name="ask"):
-    return ctypes.CFUNCTYPE(ctypes.c_int)(library.symbol(name))()
+def ask(library):
+    return ctypes.CFUNCTYPE(ctypes.c_int)(library.symbol("ask"))()
 
 
 @pytest.mark.parametrize("needed", sorted(REPLACED_SONAMES - {HOST_RUNTIME}))
-def test_it_is_led_to_the_host(needed, folder, opened):
-    plugin = put_plugin(folder, opened)
+def test_it_is_led_to_the_host(needed, folder, opened, put_plugin):
     put_opened(folder / "libs" / opened, needed=needed)
 
-    assert ask(load(plugin)) == ANSWER
+    mapped = load_probed(put_plugin())
+
+    assert ask(mapped) == ANSWER
     assert Library.find(needed) is None, "what needs TensorFlow later would get the host"
+    arrived = bound_files.arrived_since(bound_files.of(mapped).stub)
+    assert arrived == [], "it came unexpected"
 
 
 @pytest.mark.parametrize("search", ["$ORIGIN", "${ORIGIN}/../plugins", "$ORIGIN/../libs/below"])
-def test_it_is_found_where_the_plugin_is_searched_from(search, folder, opened):
+def test_it_is_found_where_the_plugin_is_searched_from(search, folder, opened, put_plugin):
     place = Path(search.replace("${ORIGIN}", "$ORIGIN").replace("$ORIGIN", f"{folder}/plugins"))
     place.mkdir(exist_ok=True)
-    plugin = put_plugin(folder, opened, search=search)
     put_opened(place / opened)
 
-    assert ask(load(plugin)) == ANSWER
+    assert ask(load_probed(put_plugin(search=search))) == ANSWER
 
 
-def test_it_finds_what_lies_above_the_folders_that_the_plugin_searches(folder, opened):
+def test_it_finds_what_lies_above_the_folders_that_the_plugin_searches(folder, opened, put_plugin):
     (folder / "libs" / "below").mkdir()
-    plugin = put_plugin(folder, opened, search="$ORIGIN/../libs/below")
     compiled = compile_object(SOURCE, ['FIRST="liblast.so"', "ASK=answer"])
     needs = ["-Wl,--no-as-needed", str(framework_stub(INTERNAL))]
     search = "-Wl,--enable-new-dtags,-rpath,$ORIGIN/../.."
     put(link_library(opened, [compiled], [*needs, search]), folder / "libs" / "below")
     put(link_library("liblast.so", [compile_object(LAST, ["ANSWER=7", 'NAME="last"'])]), folder)
 
-    assert ask(load(plugin)) == 7
+    assert ask(load_probed(put_plugin(search="$ORIGIN/../libs/below"))) == 7
 
 
-def test_what_it_needs_and_nobody_has_is_replaced(folder, opened):
-    plugin = put_plugin(folder, opened)
+def test_what_it_needs_and_nobody_has_is_replaced(folder, opened, put_plugin):
     put_opened(folder / "libs" / opened, "MISSING=TF_NobodyHasThis")
+    plugin = put_plugin()
 
     assert facts_of(plugin).absent == ("TF_NobodyHasThis",)
-    assert ask(load(plugin)) == ANSWER
+    assert ask(load_probed(plugin)) == ANSWER
 
 
-def test_what_the_plugin_s_code_does_not_name_is_left_alone(folder, opened):
-    plugin = put_plugin(folder, opened)
+def test_what_the_plugins_code_does_not_name_or_is_damaged_is_left_alone(
+    folder, opened, put_plugin
+):
+    plugin = put_plugin()
     put_opened(folder / "libs" / f"other_{opened}")
+    assert facts_of(plugin).companions == ()
 
+    library = put_opened(folder / "libs" / opened)
+    assert [os.path.realpath(path) for path in facts_of(plugin).companions] == [str(library)]
+    library.write_bytes(library.read_bytes()[:5000])
     assert facts_of(plugin).companions == ()
 
 
-def test_what_needs_the_inside_of_tensorflow_is_left_alone(folder, opened):
-    plugin = put_plugin(folder, opened)
+def test_what_needs_the_inside_of_tensorflow_is_left_alone(folder, opened, put_plugin):
     put_opened(folder / "libs" / opened, "MISSING=_ZN10tensorflow6insideEv")
+    plugin = put_plugin()
 
     assert facts_of(plugin)[2:] == ((), (), ())
-    assert ask(load(plugin)) == 0
+    assert ask(load_probed(plugin)) == 0
 
 
-def test_a_damaged_one_is_left_alone(folder, opened):
-    plugin = put_plugin(folder, opened)
-    library = put_opened(folder / "libs" / opened)
-    library.write_bytes(library.read_bytes()[:5000])
+def test_it_may_be_opened_by_an_init_function(library, put_plugin):
+    mapped = load_probed(put_plugin("IN_INIT=1"))
+    assert ask(mapped) == 0
 
-    assert facts_of(plugin).companions == ()
+    init_filesystems(mapped, plugin="x")
 
-
-def test_it_may_be_opened_by_an_init_function(folder, opened):
-    plugin = put_plugin(folder, opened, "IN_INIT=1")
-    put_opened(folder / "libs" / opened)
-    library = load(plugin)
-    assert ask(library) == 0
-
-    init_filesystems(library, plugin="x")
-
-    assert ask(library) == ANSWER
+    assert ask(mapped) == ANSWER
 
 
-def test_those_that_nobody_opened_are_closed(folder, opened):
+def test_those_that_nobody_opened_are_closed(folder, opened, library, put_plugin):
     other = opened.replace("opened", "other")
-    plugin = put_plugin(folder, opened, f'SECOND="{other}"')
-    for name in (opened, other):
-        put_opened(folder / "libs" / name)
+    put_opened(folder / "libs" / other)
 
     before = copies_open()
-    library = load(plugin)
+    mapped = load_probed(put_plugin(f'SECOND="{other}"'))
     assert sorted(copies_open() - before) == sorted((opened, other))
-    bound_files.of(library).by_name.close_unopened()
-    bound_files.of(library).by_name.close_unopened()
+    bound_files.of(mapped).by_name.close_unopened()
+    bound_files.of(mapped).by_name.close_unopened()
 
     assert copies_open() - before == {opened}
-    assert ask(library) == ANSWER
+    assert ask(mapped) == ANSWER
 
 
-def test_what_was_closed_leads_to_no_other_file(folder, opened):
-    plugin = put_plugin(folder, opened, "IN_INIT=1")
-    put_opened(folder / "libs" / opened)
+def test_what_was_closed_leads_to_no_other_file(library, put_plugin):
     other = link_library("libmtf_other.so", [compile_object(LAST, ["ANSWER=13", 'NAME="other"'])])
-    library = load(plugin)
-    bound_files.of(library).by_name.close_unopened()
+    mapped = load_probed(put_plugin("IN_INIT=1"))
+    bound_files.of(mapped).by_name.close_unopened()
 
     taken = [os.open(other, os.O_RDONLY) for _ in range(100)]  # the number of the copy among them
-    init_filesystems(library, plugin="x")
+    init_filesystems(mapped, plugin="x")
     for descriptor in taken:
         os.close(descriptor)
 
-    assert ask(library) == 0
+    assert ask(mapped) == 0
 
 
 def copies_open():
@@ -191,46 +167,16 @@ def copies_open():
     return {Path(target.split(" ")[0]).name.removeprefix("memfd:") for target in targets}
 
 
-def test_it_is_none_of_the_libraries_that_came_unexpected(folder, opened):
-    plugin = put_plugin(folder, opened)
-    put_opened(folder / "libs" / opened)
-
-    library = load(plugin)
-
-    assert bound_files.arrived_since(bound_files.of(library).stub) == []
-
-
-def test_a_service_loads_it_without_a_remark(folder, opened):
-    plugin = put_plugin(folder, opened)
-    put_opened(folder / "libs" / opened)
-
-    with PluginService(plugin_paths=[plugin], bundled=False) as service:
-        (record,) = service.load().plugins
-
-    assert rules_of(record) == NOTHING_REGISTERED
-
-
-def test_it_is_trusted_like_the_plugin(folder, opened):
-    plugin = put_plugin(folder, opened)
-    put_opened(folder / "libs" / opened).chmod(0o777)
-
-    with PluginService(plugin_paths=[plugin], bundled=False) as service:
-        (record,) = service.load().plugins
-
-    assert [reason.rule for reason in record.reasons] == ["LD-076"]
-    assert opened in record.reasons[0].message
-
-
-def test_a_change_of_it_is_noticed(folder, opened):
-    plugin = put_plugin(folder, opened)
-    put_opened(folder / "libs" / opened)
-    for macros, told in ((), set()), (["MISSING=TF_NobodyHasThis"], {"LD-017"}):
-        (folder / "libs" / opened).unlink()
-        put_opened(folder / "libs" / opened, *macros)
+def test_a_service_loads_it_without_a_remark_and_notices_changes(library, put_plugin):
+    plugin = put_plugin()
+    for change, rules in (
+        (lambda: None, NOTHING_REGISTERED),
+        (lambda: put_opened(library, "MISSING=TF_NobodyHasThis"), NOTHING_REGISTERED | {"LD-017"}),
+        (lambda: put_opened(library).chmod(0o777), {"LD-076"}),  # it is trusted like the plugin
+    ):
+        change()
         with PluginService(plugin_paths=[plugin], bundled=False) as service:
             (record,) = service.load().plugins
-        assert rules_of(record) == NOTHING_REGISTERED | told
-
-
-def rules_of(record):
-    return {found.rule for found in (*record.reasons, *record.warnings)}
+        reasons = (*record.reasons, *record.warnings)
+        assert {found.rule for found in reasons} == rules
+        assert "LD-076" not in rules or library.name in reasons[0].message

@@ -1,7 +1,5 @@
 """Libraries that are mapped from copies stay as they are, whatever becomes of their files."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 
@@ -17,11 +15,11 @@ from modular_tf.native.library import address_owner
 def place(fixture_plugin, tmp_path):
     """Put a fixture plugin of some scheme into a file, in place."""
 
-    def write(scheme, variant="needed-none", name="libx.so"):
-        built = fixture_plugin(variant, scheme=scheme)
-        with (tmp_path / name).open("wb") as stream:
+    def write(scheme):
+        built = fixture_plugin("needed-none", scheme=scheme)
+        with (tmp_path / "libx.so").open("wb") as stream:
             stream.write(built.read_bytes())
-        return str(tmp_path / name)
+        return str(tmp_path / "libx.so")
 
     return write
 
@@ -34,50 +32,33 @@ def bind_copy(path, companions=()):
     return bind(path, companions, REPLACED_SONAMES, sealed=True)
 
 
-def test_a_file_that_is_overwritten_leaves_what_is_mapped_alone(place):
+def test_an_overwritten_file_is_mapped_anew_and_leaves_what_is_mapped_alone(place):
     path = place("first")
-    library = bind_copy(path)
-    assert schemes(library) == ["first"]
-
-    place("second")
-
-    assert schemes(library) == ["first"]
-    with Path(path).open("wb"):
-        assert schemes(library) == ["first"]
-
-
-def test_an_overwritten_file_is_mapped_anew(place):
-    first = bind_copy(place("first"))
-    second = bind_copy(place("second"))
-
-    assert schemes(second) == ["second"]
+    first = bind_copy(path)
     assert schemes(first) == ["first"]
+    assert address_owner(first.symbol("TF_InitPlugin")).path == path
+
+    assert schemes(bind_copy(place("second"))) == ["second"]
+    assert schemes(first) == ["first"]
+    with Path(path).open("wb"):
+        assert schemes(first) == ["first"]
 
 
 def test_the_same_bytes_are_mapped_once(place, tmp_path):
     first = bind_copy(place("first"))
     place("second")
     again = bind_copy(place("first"))
-    shutil.copy(tmp_path / "libx.so", tmp_path / "liby.so")
-    elsewhere = bind_copy(str(tmp_path / "liby.so"))
+    elsewhere = bind_copy(str(shutil.copy(tmp_path / "libx.so", tmp_path / "liby.so")))
 
-    assert first.symbol("TF_InitPlugin") == again.symbol("TF_InitPlugin")
-    assert first.symbol("TF_InitPlugin") == elsewhere.symbol("TF_InitPlugin")
-
-
-def test_what_is_mapped_is_shown_by_the_name_of_its_file(place):
-    path = place("first")
-    owner = address_owner(bind_copy(path).symbol("TF_InitPlugin"))
-
-    assert owner is not None
-    assert owner.path == path
+    entries = {library.symbol("TF_InitPlugin") for library in (first, again, elsewhere)}
+    assert len(entries) == 1
 
 
 def test_companions_are_copied_too(fixture_plugin, tmp_path):
     built = fixture_plugin("companion", scheme="withcompanion")
-    for file in (built, built.parent / "libfixture_companion.so"):
-        shutil.copy(file, tmp_path / file.name)
     companion = tmp_path / "libfixture_companion.so"
+    for file in (built, built.parent / companion.name):
+        shutil.copy(file, tmp_path / file.name)
     library = bind_copy(str(tmp_path / built.name), [str(companion)])
 
     companion.write_bytes(b"")

@@ -1,32 +1,9 @@
 """A search path is led away from the current directory in place."""
 
-from __future__ import annotations
-
 import random
-
-import pytest
 
 from modular_tf.discovery.linking.system_libraries import is_relative
 from modular_tf.loading.private_copy import without_relative
-
-
-@pytest.mark.parametrize(
-    ("search_path", "expected"),
-    [
-        ("/a:$ORIGIN/../b", "/a:$ORIGIN/../b"),
-        ("/a:", "/a/"),
-        (":/a", "//a"),
-        ("/a::/b", "/a://b"),
-        (":$ORIGIN", "/$ORIGIN"),
-        (":", "/"),
-        ("::", "//"),
-        ("lib:/a", "/ib:/a"),
-        (".", "/"),
-        ("$LIB/x", "/LIB/x"),
-    ],
-)
-def test_absolute_directories_stay(search_path, expected):
-    assert without_relative(search_path.encode()).decode() == expected
 
 
 def test_no_directory_is_relative_afterwards():
@@ -41,5 +18,5 @@ def test_no_directory_is_relative_afterwards():
         assert len(found) == len(given)
         directories = found.decode("latin-1").split(":")
         assert not any(map(is_relative, directories)), (given, found)
-        kept = [part for part in text.split(":") if not is_relative(part)]
-        assert all(part.encode("utf-8", "surrogateescape") in found for part in kept)
+        left = [part for part in text.split(":") if not is_relative(part)]
+        assert all(part.encode("utf-8", "surrogateescape") in found for part in left)

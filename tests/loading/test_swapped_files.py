@@ -1,9 +1,7 @@
 """LD-082: what is mapped is what was checked, whatever happens to the file in between.
 
-Each library leaves a trace by its constructor, so one that should not have been mapped tells.
+Each library leaves a trace by its constructor, so one that should not have been mapped shows.
 """
-
-from __future__ import annotations
 
 import os
 import shutil
@@ -13,12 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from modular_tf.discovery.file_identity import SETTLED_AFTER_NS, see
+from modular_tf.discovery.file_identity import see
 from modular_tf.discovery.linking.host_exports import REPLACED_SONAMES
 from modular_tf.errors import PluginError
 from modular_tf.loading import binding, private_copy
 from modular_tf.loading.binding import map_file
 from tests.fixtures.compiler import compile_object, link_library
+from tests.loading.conftest import load_seen, put, settled
 
 pytestmark = pytest.mark.usefixtures("traces")
 
@@ -31,33 +30,22 @@ def build(tmp_path):
 
     def make(name):
         built = link_library(f"lib{name}.so", [compile_object(SOURCE, [f'NAME="{name}"'])])
-        file = Path(shutil.copy(built, tmp_path / f"{name}.so"))
-        with file.open("ab") as stream:  # where no linker looks
-            stream.write(os.urandom(16))
-        return file
+        return put(built, tmp_path / f"{name}.so")
 
     return make
 
 
 @pytest.fixture
-def place(tmp_path):
-    """Return a path in a directory of its own."""
+def place(build, tmp_path):
+    """Return a good library in a directory of its own."""
     folder = tmp_path / "place"
     folder.mkdir()
-    return folder / "libx.so"
+    return Path(shutil.copy(build("good"), folder / "libx.so"))
 
 
-def settled(path):
-    """Return a file as seen long after its last change, when its times tell all."""
-    seen = see(str(path))
-    assert seen is not None
-    return seen._replace(seen_ns=seen.identity.ctime_ns + SETTLED_AFTER_NS + 1, sha256=None)
-
-
-def load(path, *checked, companions=(), **options):
-    return map_file(
-        str(path), [str(companion) for companion in companions], checked=checked, **options
-    )
+@pytest.fixture
+def evil(build):
+    return build("evil")
 
 
 def by_rename(place, evil):
@@ -99,158 +87,128 @@ def by_directory_link(place, evil):
     folder.symlink_to(other, target_is_directory=True)
 
 
-SWAPS = [
-    by_rename,
-    by_rewriting,
-    by_removal_and_copy,
-    by_link,
-    by_directory,
-    by_directory_link,
-]
+RENAMES = [by_rename, by_removal_and_copy, by_link, by_directory, by_directory_link]
+SWAPS = [*RENAMES, by_rewriting]
+STEPS = ["_targets", "_map", "_map_stub", "stub_library", "in_memory"]
+in_place_or_copied = pytest.mark.parametrize("sealed", [False, True], ids=["mapped", "sealed"])
+at_each_step = pytest.mark.parametrize("step", STEPS)
+of_each_age = pytest.mark.parametrize("age", ["settled", "fresh"])
 
 
-@pytest.mark.parametrize("sealed", [False, True], ids=["mapped", "sealed"])
-def test_what_was_checked_is_mapped(sealed, build, place, traces):
-    shutil.copy(build("good"), place)
-
-    library = load(place, see(str(place)), sealed=sealed)
-
-    assert library.symbol("TF_InitPlugin")
-    assert traces.names == ["good"]
-
-
-@pytest.mark.parametrize("sealed", [False, True], ids=["mapped", "sealed"])
-@pytest.mark.parametrize("swap", SWAPS)
-def test_a_file_that_is_swapped_after_the_check_is_not_mapped(swap, sealed, build, place, traces):
-    shutil.copy(build("good"), place)
-    seen = see(str(place))
-
-    swap(place, build("evil"))
-
-    with pytest.raises(PluginError, match=f"{place}: it was replaced or written to") as caught:
-        load(place, seen, sealed=sealed)
-    assert caught.value.rule == "LD-082"
+def assert_refused(checked, place, traces, rule="LD-082", **options):
+    with pytest.raises(PluginError) as caught:
+        map_file(str(place), [], checked=checked, **options)
+    assert caught.value.rule == rule
     assert traces.names == []
+    return caught.value.message
 
 
-def test_a_rewrite_that_leaves_all_times_is_told_by_the_bytes(build, place, traces, monkeypatch):
-    """Two changes within one tick of the clock have the same times."""
-    shutil.copy(build("good"), place)
+@in_place_or_copied
+def test_what_was_checked_is_mapped(sealed, place, traces):
+    library = load_seen(place, sealed=sealed)
+    entry = library.symbol("TF_InitPlugin")
+
+    assert entry
+    assert traces.names == ["good"]
+    if sealed:
+        place.write_bytes(b"\0" * place.stat().st_size)
+        assert library.symbol("TF_InitPlugin") == entry
+
+
+@in_place_or_copied
+@pytest.mark.parametrize("swap", SWAPS)
+def test_a_file_that_is_swapped_after_the_check_is_not_mapped(swap, sealed, place, evil, traces):
     seen = see(str(place))
-    by_rewriting(place, build("evil"))
+    swap(place, evil)
+
+    message = assert_refused([seen], place, traces, sealed=sealed)
+
+    assert f"{place}: it was replaced or written to" in message
+
+
+def test_a_rewrite_that_leaves_all_times_is_seen_by_the_bytes(place, evil, traces, monkeypatch):
+    """Two changes within one tick of the clock have the same times."""
+    seen = see(str(place))
+    by_rewriting(place, evil)
     assert place.stat().st_size == seen.identity.size
     monkeypatch.setattr(private_copy.FileIdentity, "of", lambda status: seen.identity)
 
-    with pytest.raises(PluginError) as caught:
-        load(place, seen)
-
-    assert caught.value.rule == "LD-082"
-    assert traces.names == []
+    assert_refused([seen], place, traces)
 
 
-STEPS = ["_targets", "_map", "_map_stub", "stub_library", "in_memory"]
+@pytest.fixture
+def do_before(monkeypatch):
+    """Have something done before a function of a module is called for the first time."""
+
+    def patch(module, name, *deed):
+        function, deeds = getattr(module, name), iter([deed])
+
+        def patched(*arguments, **options):
+            for do, *given in deeds:
+                do(*given)
+            return function(*arguments, **options)
+
+        monkeypatch.setattr(module, name, patched)
+
+    return patch
 
 
-@pytest.mark.parametrize("age", ["settled", "fresh"])
-@pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize("swap", [swap for swap in SWAPS if swap is not by_rewriting])
+@of_each_age
+@at_each_step
+@pytest.mark.parametrize("swap", RENAMES)
 def test_a_path_that_is_swapped_during_the_load_does_not_matter(
-    swap, step, age, build, place, traces, monkeypatch
+    swap, step, age, place, evil, traces, do_before
 ):
     """From the moment that the file is open, nothing asks for the path again."""
-    shutil.copy(build("good"), place)
-    evil = build("evil")
-    do_step = getattr(binding, step)
-    swaps = iter([swap])
+    do_before(binding, step, swap, place, evil)
 
-    def swap_first(*arguments, **options):
-        for how in swaps:
-            how(place, evil)
-        return do_step(*arguments, **options)
-
-    monkeypatch.setattr(binding, step, swap_first)
-
-    library = load(place, settled(place) if age == "settled" else see(str(place)))
-
-    assert library.symbol("TF_InitPlugin")
+    assert load_seen(place, age=age).symbol("TF_InitPlugin")
     assert traces.names == ["good"]
 
 
-@pytest.mark.parametrize("age", ["settled", "fresh"])
-@pytest.mark.parametrize("step", STEPS)
+@of_each_age
+@at_each_step
 def test_a_file_that_is_rewritten_during_the_load_is_not_mapped(
-    step, age, build, place, traces, monkeypatch
+    step, age, place, evil, traces, do_before
 ):
-    shutil.copy(build("good"), place)
     os.utime(place, (1, 1))
-    evil = build("evil")
-    do_step = getattr(binding, step)
-
-    def rewrite_first(*arguments, **options):
-        by_rewriting(place, evil)
-        return do_step(*arguments, **options)
-
-    monkeypatch.setattr(binding, step, rewrite_first)
+    do_before(binding, step, by_rewriting, place, evil)
     checked = settled(place) if age == "settled" else see(str(place))
 
-    copied_before = age == "fresh" and step != "_targets"
-    if copied_before:
-        assert load(place, checked).symbol("TF_InitPlugin")
+    if age == "fresh" and step != "_targets":  # it was copied before
+        assert map_file(str(place), [], checked=[checked]).symbol("TF_InitPlugin")
+        assert traces.names == ["good"]
     else:
-        with pytest.raises(PluginError) as caught:
-            load(place, checked)
-        assert caught.value.rule == "LD-082"
-    assert traces.names == (["good"] if copied_before else [])
+        assert_refused([checked], place, traces)
 
 
-def test_a_rewrite_during_the_load_is_not_mapped_from_a_copy(build, place, traces, monkeypatch):
-    shutil.copy(build("good"), place)
-    evil = build("evil")
-    sendfile = os.sendfile
+def test_a_rewrite_during_the_load_is_not_mapped_from_a_copy(place, evil, traces, do_before):
+    do_before(private_copy.os, "sendfile", by_rewriting, place, evil)
 
-    def rewrite_first(*given):
-        by_rewriting(place, evil)
-        return sendfile(*given)
-
-    monkeypatch.setattr(private_copy.os, "sendfile", rewrite_first)
-
-    with pytest.raises(PluginError) as caught:
-        load(place, see(str(place)), sealed=True)
-
-    assert caught.value.rule == "LD-082"
-    assert traces.names == []
+    assert_refused([see(str(place))], place, traces, sealed=True)
 
 
 @pytest.mark.parametrize("swap", SWAPS)
-def test_a_companion_that_is_swapped_is_not_mapped(swap, build, place, traces):
-    companion = place.parent.parent / "companions" / "libcompanion.so"
+def test_a_companion_that_is_swapped_is_not_mapped(swap, build, place, evil, traces, tmp_path):
+    companion = tmp_path / "companions" / "libcompanion.so"
     companion.parent.mkdir()
     shutil.copy(build("companion"), companion)
-    shutil.copy(build("good"), place)
     seen = [see(str(place)), see(str(companion))]
 
-    swap(companion, build("evil"))
+    swap(companion, evil)
 
     with pytest.raises(PluginError, match=str(companion)) as caught:
-        load(place, *seen, companions=[companion])
+        map_file(str(place), [str(companion)], checked=seen)
     assert caught.value.rule == "LD-082"
     assert traces.names == []
 
 
-def test_a_file_that_appeared_after_the_check_is_not_mapped(build, place, traces):
-    shutil.copy(build("evil"), place)
-
-    with pytest.raises(PluginError) as caught:
-        load(place)
-
-    assert caught.value.rule == "LD-082"
-    assert traces.names == []
+def test_a_file_that_appeared_after_the_check_is_not_mapped(place, traces):
+    assert_refused([], place, traces)
 
 
-def test_a_thread_that_swaps_all_the_time_never_gets_its_file_mapped(build, place, traces):
+def test_a_thread_that_swaps_all_the_time_never_gets_its_file_mapped(build, place, evil, traces):
     """Each round has other bytes, or the first mapping would answer for the next."""
-    evil = build("evil")
-    shutil.copy(evil, place)
     goods = [build(f"good{number}") for number in range(20)]
     current = [goods[0]]
     done = threading.Event()
@@ -269,7 +227,7 @@ def test_a_thread_that_swaps_all_the_time_never_gets_its_file_mapped(build, plac
             current[0] = good
             checked = wait_for(place, good)
             try:
-                load(place, checked)
+                map_file(str(place), [], checked=[checked])
                 outcomes.append("mapped")
             except PluginError as error:
                 outcomes.append(error.rule)
@@ -290,18 +248,7 @@ def wait_for(place, good):
             return seen
 
 
-def test_sealed_bytes_stay_when_the_file_is_overwritten(build, place):
-    shutil.copy(build("good"), place)
-    library = load(place, see(str(place)), sealed=True)
-    before = library.symbol("TF_InitPlugin")
-
-    place.write_bytes(b"\0" * place.stat().st_size)
-
-    assert library.symbol("TF_InitPlugin") == before
-
-
-def test_nobody_can_write_to_a_copy(build, place):
-    shutil.copy(build("good"), place)
+def test_nobody_can_write_to_a_copy(place):
     with (
         closing(private_copy.OpenedFile(str(place))) as file,
         closing(private_copy.copy_for_host(file, REPLACED_SONAMES)) as copy,
@@ -312,27 +259,21 @@ def test_nobody_can_write_to_a_copy(build, place):
             os.ftruncate(copy.fd, 0)
 
 
-def test_what_may_not_run_where_it_lies_does_not_run_from_a_copy(build, place, traces, monkeypatch):
-    shutil.copy(build("evil"), place)
+def test_what_may_not_run_where_it_lies_does_not_run_from_a_copy(place, traces, monkeypatch):
     found = os.statvfs(place)
     no_exec = os.statvfs_result((*found[:8], found.f_flag | os.ST_NOEXEC, found.f_namemax))
     monkeypatch.setattr(os, "fstatvfs", lambda fd: no_exec)
 
-    with pytest.raises(PluginError, match="noexec") as caught:
-        load(place, see(str(place)), sealed=True)
-
-    assert caught.value.rule == "LD-050"
-    assert traces.names == []
+    assert "noexec" in assert_refused([see(str(place))], place, traces, "LD-050", sealed=True)
 
 
 def test_descriptors_are_closed_once_a_library_is_mapped(build, place):
-    shutil.copy(build("good"), place)
-    load(place, see(str(place)))  # whatever is opened once for the process
+    load_seen(place)  # whatever is opened once for the process
     before = len(list(Path("/proc/self/fd").iterdir()))
     for number in range(5):  # each beside the last, which is mapped and must stay whole to its end
         by_rename(place, build(f"good{number}"))
-        load(place, settled(place))
+        load_seen(place, age="settled")
         by_rename(place, build(f"better{number}"))
-        load(place, see(str(place)), sealed=True)
+        load_seen(place, sealed=True)
 
     assert len(list(Path("/proc/self/fd").iterdir())) == before

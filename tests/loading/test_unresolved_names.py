@@ -1,10 +1,8 @@
 """Libraries that need each other by names to which none answers by itself.
 
 The dynamic linker would look for such a library and map what is there by then. Each library leaves
-a trace by its constructor, so one that nobody judged tells that it was mapped.
+a trace by its constructor, so one that nobody judged shows that it was mapped.
 """
-
-from __future__ import annotations
 
 import ctypes
 import os
@@ -14,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from modular_tf.discovery.elf import ElfFile
-from modular_tf.discovery.file_identity import SETTLED_AFTER_NS, see
+from modular_tf.errors import PluginError
 from modular_tf.loading import binding
-from modular_tf.loading.binding import map_file
 from tests.fixtures.compiler import compile_object, link_library
+from tests.loading.conftest import load_seen
 from tests.plugins.build import framework_stub
 
 pytestmark = pytest.mark.usefixtures("traces")
@@ -27,13 +25,10 @@ LONG_NAME = "x" * 250 + ".so"  # room for any name that a test wants to see need
 COMPANION = "libcompanion.so"
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """Return a folder for libraries, which is the current directory."""
-    path = tmp_path / "folder"
-    path.mkdir()
-    monkeypatch.chdir(path)
-    return path
+@pytest.fixture(autouse=True)
+def here(folder, monkeypatch):
+    """Make the folder for libraries the current directory."""
+    monkeypatch.chdir(folder)
 
 
 def put(library, place, replace=()):
@@ -66,16 +61,25 @@ def plugin(place, needed, search_path, options=()):
     return place
 
 
-def load(path, *companions, age="settled", sealed=False):
-    seen = [see(str(file)) for file in (path, *companions)]
-    if age == "settled":
-        changed = [file.identity.ctime_ns + SETTLED_AFTER_NS + 1 for file in seen]
-        seen = [s._replace(seen_ns=at, sha256=None) for s, at in zip(seen, changed, strict=True)]
-    return map_file(str(path), [str(file) for file in companions], checked=seen, sealed=sealed)
-
-
 def ask(library):
     return ctypes.CFUNCTYPE(ctypes.c_int)(library.symbol("ask"))()
+
+
+@pytest.fixture
+def swap_first(monkeypatch):
+    """Have libraries replaced by another one right before the stub is mapped."""
+    map_stub = binding._map_stub
+
+    def swap(evil, *places):
+        def patched(*arguments):
+            for place in places:
+                new = Path(shutil.copy(evil, evil.with_name("new.so")))
+                new.replace(place)
+            return map_stub(*arguments)
+
+        monkeypatch.setattr(binding, "_map_stub", patched)
+
+    return swap
 
 
 # By which name a companion is needed, the search path, and its own name.
@@ -90,13 +94,17 @@ NEEDS = {
     "path beside it": ("$ORIGIN/libcompanion.so", None, None),
     "in the current directory": (COMPANION, ":/nowhere", None),
 }
-HOW = [("settled", False), ("fresh", False), ("settled", True)]
+in_each_way = pytest.mark.parametrize(
+    "options",
+    [{"age": "settled"}, {"age": "fresh"}, {"age": "settled", "sealed": True}],
+    ids=["file", "copy", "sealed"],
+)
 
 
-@pytest.mark.parametrize(("age", "sealed"), HOW, ids=["file", "copy", "sealed"])
+@in_each_way
 @pytest.mark.parametrize("way", NEEDS)
 def test_what_takes_the_place_of_a_companion_during_the_load_is_not_mapped(
-    way, age, sealed, folder, traces, monkeypatch
+    way, options, folder, traces, swap_first
 ):
     name, search_path, soname = NEEDS[way]
     needed = companion(folder / COMPANION, soname=soname)
@@ -104,26 +112,19 @@ def test_what_takes_the_place_of_a_companion_during_the_load_is_not_mapped(
         needed = needed.rename(folder / "libother.so.1")
     where = search_path and search_path.replace("{folder}", str(folder))
     library = plugin(folder / "libx.so", name.replace("{folder}", str(folder)), where)
-    companion(folder / "evil.so", answer=2, name="evil", soname=soname)
-    map_stub = binding._map_stub
+    swap_first(companion(folder / "evil.so", answer=2, name="evil", soname=soname), needed)
 
-    def swap_first(*arguments):
-        (folder / "evil.so").replace(needed)
-        return map_stub(*arguments)
-
-    monkeypatch.setattr(binding, "_map_stub", swap_first)
-
-    assert ask(load(library, needed, age=age, sealed=sealed)) == 1
+    assert ask(load_seen(library, needed, **options)) == 1
     assert traces.names == ["companion", "plugin"]
 
 
-@pytest.mark.parametrize(("age", "sealed"), HOW, ids=["file", "copy", "sealed"])
-def test_a_companion_is_mapped_once(age, sealed, folder):
+@in_each_way
+def test_a_companion_is_mapped_once(options, folder):
     needed = companion(folder / COMPANION)
     library = plugin(folder / "libx.so", COMPANION, str(folder))
 
     before = inodes_of(needed)
-    load(library, needed, age=age, sealed=sealed)
+    load_seen(library, needed, **options)
 
     assert len(inodes_of(needed) - before) == 1
 
@@ -144,7 +145,7 @@ def test_versions_of_a_companion_are_those_of_the_judged_one(folder, tmp_path):
     with ElfFile(str(library)) as elf:
         assert (COMPANION, "FIRST") in {need[:2] for need in elf.version_needs()}
 
-    assert ask(load(library, needed, age="fresh")) == 1
+    assert ask(load_seen(library, needed)) == 1
 
 
 def test_companions_of_one_name_serve_the_plugins_that_they_came_with(folder):
@@ -155,27 +156,18 @@ def test_companions_of_one_name_serve_the_plugins_that_they_came_with(folder):
         needed = companion(place / COMPANION, answer=number, name=name)
         libraries.append((plugin(place / f"lib{name}.so", COMPANION, str(place)), needed))
 
-    mapped = [load(library, needed) for library, needed in libraries]
+    mapped = [load_seen(*files, age="settled") for files in libraries]
 
     assert [ask(library) for library in mapped] == [1, 2]
 
 
-def test_a_companion_may_need_another_by_its_file_name(folder, traces, monkeypatch):
+def test_a_companion_may_need_another_by_its_file_name(folder, traces, swap_first):
     first = companion(folder / "libfirst.so", name="first")
     middle = plugin(folder / "libmiddle.so", "libfirst.so", str(folder))
     library = plugin(folder / "libx.so", "libmiddle.so", str(folder))
-    companion(folder / "evil.so", answer=2, name="evil")
-    map_stub = binding._map_stub
+    swap_first(companion(folder / "evil.so", answer=2, name="evil"), first, middle)
 
-    def swap_first(*arguments):
-        for place in (first, middle):
-            shutil.copy(folder / "evil.so", folder / "new.so")
-            (folder / "new.so").replace(place)
-        return map_stub(*arguments)
-
-    monkeypatch.setattr(binding, "_map_stub", swap_first)
-
-    load(library, first, middle)
+    load_seen(library, first, middle, age="settled")
 
     assert traces.names == ["first", "plugin"]
 
@@ -207,11 +199,10 @@ def test_what_appears_in_the_current_directory_is_not_mapped(
         (tmp_path / name).mkdir(parents=True)
     (folder / "system").mkdir()
     companion(folder / "system" / COMPANION, soname=COMPANION)
-    library = plugin(
-        folder / "libx.so", COMPANION, search_path, options=["-Wl,--disable-new-dtags"]
-    )
+    options = ["-Wl,--disable-new-dtags"]
+    library = plugin(folder / "libx.so", COMPANION, search_path, options)
     evil = companion(folder / "evil.so", answer=2, name="evil", soname=COMPANION)
-    environment = {"LD_LIBRARY_PATH": str(folder / "system"), "TRACES": os.environ["TRACES"]}
+    environment = {"LD_LIBRARY_PATH": str(folder / "system")}
 
     child = run_python(_IN_CHILD, library, evil, age, env=environment)
 
@@ -221,8 +212,6 @@ def test_what_appears_in_the_current_directory_is_not_mapped(
 
 def test_a_search_path_that_cannot_be_changed_is_refused(folder, traces):
     """It is the end of another string, which may mean anything."""
-    from modular_tf.errors import PluginError
-
     library = plugin(folder / "libx.so", "libc.so.6", "X" * 40, options=[f"-Wl,-soname,{'Y' * 40}"])
     content = library.read_bytes()
     with ElfFile(str(library)) as elf:
@@ -234,7 +223,7 @@ def test_a_search_path_that_cannot_be_changed_is_refused(folder, traces):
     library.write_bytes(content.replace(entry, entry[:8] + two))
 
     with pytest.raises(PluginError, match="leads to the current directory") as caught:
-        load(library)
+        load_seen(library, age="settled")
 
     assert caught.value.rule == "LD-097"
     assert traces.names == []
@@ -243,12 +232,23 @@ def test_a_search_path_that_cannot_be_changed_is_refused(folder, traces):
 # -- copies that differ from their files -----------------------------------------------------------
 
 
-def test_a_library_of_the_system_that_needs_tensorflow_is_led_to_the_host(
-    folder, tmp_path, run_python
-):
-    stub = framework_stub("_pywrap_tensorflow_internal.so")
+@pytest.fixture
+def system(tmp_path):
+    """Return a folder that stands for the system's: LD_LIBRARY_PATH leads to it."""
     (tmp_path / "system").mkdir()
-    companion(tmp_path / "system" / COMPANION, options=["-Wl,--no-as-needed", str(stub)])
+    return tmp_path / "system"
+
+
+@pytest.fixture
+def of_tensorflow():
+    """Return options for a library that needs TensorFlow's."""
+    return ["-Wl,--no-as-needed", str(framework_stub("_pywrap_tensorflow_internal.so"))]
+
+
+def test_a_library_of_the_system_that_needs_tensorflow_is_led_to_the_host(
+    folder, system, of_tensorflow, run_python
+):
+    companion(system / COMPANION, options=of_tensorflow)
     library = plugin(folder / "libx.so", COMPANION, None)
 
     child = run_python(
@@ -261,7 +261,7 @@ def test_a_library_of_the_system_that_needs_tensorflow_is_led_to_the_host(
         print(*(reason.rule for reason in record.reasons), sep=",")
         """,
         library,
-        env={"LD_LIBRARY_PATH": str(tmp_path / "system")},
+        env={"LD_LIBRARY_PATH": str(system)},
     )
 
     assert "LD-050" not in child.stdout
@@ -270,16 +270,14 @@ def test_a_library_of_the_system_that_needs_tensorflow_is_led_to_the_host(
 
 @pytest.mark.parametrize("needed_by", ["the plugin", "a library of the system"])
 def test_a_copy_without_a_name_of_its_own_is_not_mapped_again_from_its_file(
-    needed_by, folder, tmp_path, run_python
+    needed_by, folder, system, of_tensorflow, run_python
 ):
     """Its file needs what only the copy is led to."""
-    (tmp_path / "system").mkdir()
-    stub = framework_stub("_pywrap_tensorflow_internal.so")
-    needed = companion(folder / COMPANION, options=["-Wl,--no-as-needed", str(stub)])
+    needed = companion(folder / COMPANION, options=of_tensorflow)
     if needed_by == "the plugin":
         library = plugin(folder / "libx.so", COMPANION, "$ORIGIN")
     else:
-        middle = plugin(tmp_path / "system" / "libmiddle.so", COMPANION, str(folder))
+        middle = plugin(system / "libmiddle.so", COMPANION, str(folder))
         library = plugin(folder / "libx.so", middle.name, None)
 
     child = run_python(
@@ -292,7 +290,7 @@ def test_a_copy_without_a_name_of_its_own_is_not_mapped_again_from_its_file(
         """,
         library,
         needed,
-        env={"LD_LIBRARY_PATH": str(tmp_path / "system")},
+        env={"LD_LIBRARY_PATH": str(system)},
     )
 
     assert child.stdout == "1\n"

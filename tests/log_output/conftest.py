@@ -1,21 +1,13 @@
 """A plugin that logs, and processes in which somebody listens to it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.fixtures.compiler import compile_object, link_library
 from tests.plugins.build import framework_stub
 from tests.plugins.matrix import TENSORFLOW_LIBRARY
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from tests.fixtures.children import PythonRunner
 
 HERE = Path(__file__).parent
 FIXTURE = HERE.parent / "plugins" / "filesystem"
@@ -45,40 +37,32 @@ def tell(made, word, number=0):
 
 
 @pytest.fixture(scope="session")
-def talking_plugin() -> Path:
+def talking_plugin():
     """A plugin that logs, mapped from its own file."""
     return _build("libtalking.so")
 
 
 @pytest.fixture(scope="session")
-def talking_tensorflow_plugin() -> Path:
+def talking_tensorflow_plugin():
     """A plugin that logs and is mapped from a private copy, since it needs TensorFlow's library."""
     return _build("libtalking_of_tensorflow.so", str(framework_stub(TENSORFLOW_LIBRARY)))
 
 
-def _build(name: str, *options: str) -> Path:
+def _build(name, *options):
     objects = [compile_object(HERE / "talking_plugin.c", ('FIXTURE_SCHEME="talk"',))]
     objects += [compile_object(FIXTURE / source) for source in _FROM_FIXTURE]
     return link_library(name, objects, ["-lpthread", *options])
 
 
 @pytest.fixture
-def run_listening(
-    run_python: PythonRunner, talking_plugin: Path, tmp_path: Path
-) -> Callable[..., Any]:
+def run_listening(run_python, talking_plugin, tmp_path):
     """Run code after `PREAMBLE` in a child; its arguments are the plugin and what is given.
 
     Each test has a state directory of its own: the third process that ends in a call of the plugin
     would have it quarantined for the tests that follow.
     """
 
-    def run(
-        code: str,
-        *arguments: str | Path,
-        plugin: Path = talking_plugin,
-        env: Mapping[str, str] | None = None,
-        **options: Any,
-    ) -> Any:
+    def run(code, *arguments, plugin=talking_plugin, env=None, **options):
         variables = {"XDG_STATE_HOME": str(tmp_path / "state"), **(env or {})}
         options = {"timeout": 60, "env": variables, **options}
         return run_python(PREAMBLE + code, plugin, *arguments, **options)
@@ -86,11 +70,11 @@ def run_listening(
     return run
 
 
-def events_in(stderr: str) -> list[dict[str, Any]]:
+def events_in(stderr):
     """Return the events of a log in JSON; at the end the plugin's destructor has said something."""
     return [json.loads(line) for line in stderr.splitlines() if "] unmapped" not in line]
 
 
-def messages_in(stderr: str) -> list[str]:
+def messages_in(stderr):
     """Return what plugins said in a log in JSON."""
     return [e["message"] for e in events_in(stderr) if e["event"] == "plugin.message"]

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from modular_tf.service.service import PluginService
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 @pytest.fixture
-def service() -> Iterator[PluginService]:
+def service():
     """A service with the bundled plugins, which counts."""
     with PluginService(statistics=True) as made:
         made.load()

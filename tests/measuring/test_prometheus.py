@@ -14,7 +14,7 @@ _LABEL = re.compile(r'([a-z]+)="((?:[^"\\]|\\.)*)"')
 _DURATION = "modular_tf_plugin_call_duration_seconds"
 
 
-def _samples(text: str) -> dict[tuple[str, tuple[str, ...]], float]:
+def _samples(text):
     """Return the value of each sample by its name and the values of its labels."""
     assert text.endswith("\n")
     found = {}
@@ -28,7 +28,7 @@ def _samples(text: str) -> dict[tuple[str, tuple[str, ...]], float]:
     return found
 
 
-def _operation(**values) -> OperationStatistics:
+def _operation(**values):
     durations = [0] * 40
     durations[3], durations[20], durations[39] = 1, 4, 2
     given = {"calls": 7, "durations": tuple(durations), "time_ns": 1_500_000_001, **values}

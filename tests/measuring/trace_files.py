@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from numbers import Real
 from pathlib import Path
-from typing import Any
 
 _TYPES = {"name": str, "cat": str, "ph": str, "ts": Real, "dur": Real, "pid": int, "tid": int}
 
 
-def events_of(path: str | Path, **arguments: Any) -> list[dict[str, Any]]:
+def events_of(path, **arguments):
     """Return the events of a trace that have these arguments; each one is a complete event."""
     events = json.loads(Path(path).read_bytes().decode("utf-8"))
     assert isinstance(events, list)
@@ -24,6 +23,6 @@ def events_of(path: str | Path, **arguments: Any) -> list[dict[str, Any]]:
     return [event for event in events if arguments.items() <= event["args"].items()]
 
 
-def names(events: list[dict[str, Any]]) -> list[str]:
+def names(events):
     """Return the operations, in the order in which they ended."""
     return [event["name"] for event in events]

@@ -11,7 +11,6 @@ import itertools
 import sys
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -25,15 +24,11 @@ from tests.device.arenas import Arena, HostMemory
 from tests.fixtures.native_errors import none_is_left
 from tests.fixtures.op_definitions import register
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
 _allocator = ctypes.CDLL(None)
 _MOST = 100
-Step = tuple["Callable[[], object]", "Callable[[object], object]"]
 
 
-def attempt(use: Callable[[object], object], given: object, n: int, *, all_fail: bool) -> int:
+def attempt(use, given, n, *, all_fail):
     """Let an allocation after the next `n` fail in a step; return how many did."""
     _allocator.fail_allocations(ctypes.c_long(n), int(all_fail))
     try:
@@ -44,7 +39,7 @@ def attempt(use: Callable[[object], object], given: object, n: int, *, all_fail:
     return int(failed)
 
 
-def exhaust(name: str, prepare: Callable[[], object], use: Callable[[object], object]) -> int:
+def exhaust(name, prepare, use):
     """Try a step until it needs no more; return how many allocations failed."""
     total = 0
     for all_fail in (False, True):
@@ -61,12 +56,11 @@ def exhaust(name: str, prepare: Callable[[], object], use: Callable[[object], ob
     return total
 
 
-def nothing() -> None:
-    """Prepare nothing."""
+def nothing():
+    pass
 
 
-def filesystem_steps(plugin: str) -> Iterator[tuple[str, Step]]:
-    """Yield what can be done with the fixture's filesystem."""
+def filesystem_steps(plugin):
     service = PluginService(plugin_paths=[plugin], bundled=False)
     service.load()
     fs = service.filesystem("fixture")
@@ -107,8 +101,7 @@ def filesystem_steps(plugin: str) -> Iterator[tuple[str, Step]]:
     yield "close", (lambda: opened(plugin), lambda service: service.close())
 
 
-def worker_steps(plugin: str) -> Iterator[tuple[str, Step]]:
-    """Yield what can be done with a plugin in a worker, which is blamed for nothing."""
+def worker_steps(plugin):
     service = PluginService(isolation="process", plugin_paths=[plugin], bundled=False)
     service.load()
     fs = service.filesystem("fixture")
@@ -127,7 +120,7 @@ def worker_steps(plugin: str) -> Iterator[tuple[str, Step]]:
             yield name, (lambda uri=uri: uri, partial(without_blame, call))
 
 
-def without_blame(call: Callable[[object], object], given: object) -> None:
+def without_blame(call, given):
     """Call it; an error that says that the plugin threw is none of the package."""
     try:
         call(given)
@@ -135,30 +128,26 @@ def without_blame(call: Callable[[object], object], given: object) -> None:
         raise AssertionError(error) from error
 
 
-def loaded(plugin: str) -> PluginService:
-    """Return a service that has opened no filesystem."""
+def loaded(plugin):
     service = PluginService(plugin_paths=[plugin], bundled=False)
     service.load()
     return service
 
 
-def opened(plugin: str) -> PluginService:
-    """Return a service with a filesystem and an open file."""
+def opened(plugin):
     service = loaded(plugin)
     service.filesystem("fixture").new_writable_file("fixture://h/left")
     return service
 
 
-def closed(plugin: str) -> object:
-    """Return a filesystem that is closed."""
+def closed(plugin):
     service = opened(plugin)
     fs = service.filesystem("fixture")
     service.close()
     return fs
 
 
-def device_steps(_plugin: str) -> Iterator[tuple[str, Step]]:
-    """Yield what can be done with the device of the host, and with arenas."""
+def device_steps(_plugin):
     service = PluginService()
     service.load()
     device = service.device("CPU:0")
@@ -203,21 +192,18 @@ def device_steps(_plugin: str) -> Iterator[tuple[str, Step]]:
     yield "make an arena", (HostMemory, lambda memory: Arena(memory.source, 1 << 20))
 
 
-def call_back(stream: object) -> None:
-    """Have a stream call a function, and wait for it."""
+def call_back(stream):
     stream.add_callback(int)
     stream.block_until_done()
 
 
-def gone(service: PluginService) -> object:
-    """Return memory that is freed."""
+def gone(service):
     memory = service.device("CPU:0").allocate(8)
     memory.close()
     return memory
 
 
-def library_steps(plugin: str) -> Iterator[tuple[str, Step]]:
-    """Yield what loading does with the core."""
+def library_steps(plugin):
     library = Library.open("libc.so.6")
     for name, call in {
         "open": lambda: Library.open("libc.so.6"),
@@ -230,8 +216,7 @@ def library_steps(plugin: str) -> Iterator[tuple[str, Step]]:
         yield name, (nothing, lambda _nothing, call=call: call())
 
 
-def op_steps(_plugin: str) -> Iterator[tuple[str, Step]]:
-    """Yield what plugins do to define ops."""
+def op_steps(_plugin):
     names = (f"Op{number}".encode() for number in itertools.count())
     for name, attr in {
         "list": b"T: list({float, int32}) >= 2 = [DT_FLOAT, DT_INT32]",
@@ -244,16 +229,15 @@ def op_steps(_plugin: str) -> Iterator[tuple[str, Step]]:
     yield "absent function", (nothing, lambda _nothing: absent_function("TF_Quux", "x" * 100))
 
 
-def define(attr: bytes, name: object) -> None:
+def define(attr, name):
     """Register an op with two attributes, which is kept with both or not at all."""
-    found = register(cast("bytes", name), [attr, attr.replace(b":", b"2:", 1)], [b"x: float"])
+    found = register(name, [attr, attr.replace(b":", b"2:", 1)], [b"x: float"])
     assert found.code in (0, 3, 8)  # 3: where there was no memory for a builder, too
     assert (found.line is not None) == (found.code == 0)
     assert found.line is None or found.line.split("|")[2].count(";") == 1
 
 
-def kernel_steps(plugin: str) -> Iterator[tuple[str, Step]]:
-    """Yield what kernels and variables do; `plugin` has the kernels."""
+def kernel_steps(plugin):
     service = PluginService()
     service.load("host_device")
     service.load(plugin)
@@ -277,16 +261,14 @@ def kernel_steps(plugin: str) -> Iterator[tuple[str, Step]]:
     yield "the first call", (lambda: with_kernels(plugin), first_call)
 
 
-def with_kernels(plugin: str) -> PluginService:
-    """Return a service with kernels that has made none."""
+def with_kernels(plugin):
     service = PluginService()
     service.load("host_device")
     service.load(plugin)
     return service
 
 
-def first_call(service: PluginService) -> None:
-    """Make a site, a kernel object and a variable, and end them."""
+def first_call(service):
     with service:
         device = service.device("CPU:0")
         device.op("MtfAssign")(device.variable("float32"), np.zeros((1,) * 8, "float32"))
@@ -302,8 +284,7 @@ _PARTS = {
 }
 
 
-def main() -> None:
-    """Try all steps of a part."""
+def main():
     part, plugin = sys.argv[1:]
     total = 0
     for name, (prepare, use) in _PARTS[part](plugin):

@@ -45,7 +45,7 @@ _DECLARATION = re.compile(r"((?:const )?\b\w+ ?\*? ?\b(mtf_(?!upcall_)\w+)\([^;{
 pytestmark = pytest.mark.xdist_group("barrier")
 
 
-def _headers() -> list[Path]:
+def _headers():
     """Return the headers of functions that Python calls, as CMake has them."""
     listed = re.search(
         r"cffi_declarations\n(.*?)\)", (_CORE / "CMakeLists.txt").read_text(), re.DOTALL
@@ -55,7 +55,7 @@ def _headers() -> list[Path]:
     return [Path(name.replace(here, str(_CORE))).resolve() for name in listed[1].split()]
 
 
-def _declared() -> dict[str, str]:
+def _declared():
     """Return the declaration of each entry, without its semicolon."""
     found = {}
     for header in _headers():

@@ -10,12 +10,12 @@ from modular_tf.native.ffi import ffi, lib
 _PACKAGE = Path(__file__).parents[2] / "modular_tf"
 
 
-def _uses() -> dict[str, list[tuple[str, int | None]]]:
+def _uses():
     """Return, by name, where `lib.NAME` stands and with how many arguments; None: it is no call.
 
     A call that unpacks a sequence is taken for no call.
     """
-    found: dict[str, list[tuple[str, int | None]]] = {}
+    found = {}
     for file in sorted(_PACKAGE.rglob("*.py")):
         tree = ast.parse(file.read_text(encoding="utf-8"))
         counts = {
@@ -32,14 +32,14 @@ def _uses() -> dict[str, list[tuple[str, int | None]]]:
     return found
 
 
-def test_every_use_is_declared_by_the_headers() -> None:
+def test_every_use_is_declared_by_the_headers():
     uses = _uses()
     assert len(uses) > 150, "the search finds the uses"
     unknown = {name: places for name, places in uses.items() if not hasattr(lib, name)}
     assert unknown == {}
 
 
-def test_every_call_has_the_arguments_of_its_declaration() -> None:
+def test_every_call_has_the_arguments_of_its_declaration():
     wrong = []
     for name, places in _uses().items():
         value = getattr(lib, name)

@@ -18,24 +18,13 @@ def failing_allocator():
     return link_library("libfailing_allocator.so", [compiled])
 
 
-@pytest.mark.parametrize("part", ["filesystem", "worker", "device", "library", "ops"])
+@pytest.mark.parametrize("part", ["filesystem", "worker", "device", "library", "ops", "kernels"])
 def test_an_allocation_that_fails_is_an_error(part, failing_allocator, fixture_plugin, run_python):
     done = run_python(
         _FOLDER / "failing_allocations.py",
         part,
-        fixture_plugin("good"),
+        build_variables() if part == "kernels" else fixture_plugin("good"),
         env={"LD_PRELOAD": str(failing_allocator)},
     )
 
     assert int(done.stdout) >= (5 if part == "library" else 8)
-
-
-def test_an_allocation_of_kernels_that_fails_is_an_error(failing_allocator, run_python):
-    done = run_python(
-        _FOLDER / "failing_allocations.py",
-        "kernels",
-        build_variables(),
-        env={"LD_PRELOAD": str(failing_allocator)},
-    )
-
-    assert int(done.stdout) >= 8

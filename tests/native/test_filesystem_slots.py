@@ -29,12 +29,12 @@ _MEMBER = "  int64_t (*count_links)(const TF_Filesystem* fs, const char* path, T
 _UNIMPLEMENTED = -12
 
 
-def _put_before(text: str, place: str, added: str) -> str:
+def _put_before(text, place, added):
     assert text.count(place) == 1
     return text.replace(place, added + place)
 
 
-def _core_with_a_slot(row: str) -> Path:
+def _core_with_a_slot(row):
     """Return a copy of the native sources, whose path is the same for the same content."""
     files = [
         path
@@ -53,7 +53,7 @@ def _core_with_a_slot(row: str) -> Path:
     return copy
 
 
-def _write_copy(copy: Path, files: list[Path], row: str) -> None:
+def _write_copy(copy, files, row):
     for path in files:
         target = copy / path.relative_to(_PACKAGE)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -64,7 +64,7 @@ def _write_copy(copy: Path, files: list[Path], row: str) -> None:
     table.write_text(_put_before(table.read_text(), _END_OF_TABLE, _MEMBER))
 
 
-def _compiled(copy: Path, source: Path) -> Path:
+def _compiled(copy, source):
     folders = [copy / "native" / "core", copy / "native" / "host_runtime", copy / "include"]
     return compile_object(source, ["_GNU_SOURCE=1"], folders, ["-O0"])
 

@@ -79,3 +79,13 @@ def _slots(group: dict[str, Any]) -> list[Variant]:
         )
         for slot in group["slots"]
     ]
+
+
+def own_scheme(variant: str) -> str:
+    """Return a scheme that no other variant has, nor one of two schemes as its second."""
+    return variant.replace("-", ".")
+
+
+def letters(number: int) -> str:
+    """Return capital letters that stand for a number, for names that have no digits."""
+    return "".join(chr(ord("A") + int(digit)) for digit in str(number))

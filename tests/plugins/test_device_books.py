@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.plugins.matrix import variants
+from tests.plugins.matrix import letters, variants
 
 _EXERCISE = """
 import contextlib, sys
@@ -29,17 +29,13 @@ def _alive(book):
     return {entry for entry, count in book.items() if isinstance(count, list) and count[0]}
 
 
-def _letters(number):
-    return "".join(chr(ord("A") + int(digit)) for digit in str(number))
-
-
 def test_every_variant_is_left_with_balanced_books(
     fixture_device_plugin, plugin_report, run_python
 ):
     names = [v.name for v in variants("device").values() if v.fault is None]
     names = [name for name in names if name not in _LEFT_OUT]
     libraries = [
-        fixture_device_plugin(name, device_type=f"T_{_letters(i)}", platform=f"P_{_letters(i)}")
+        fixture_device_plugin(name, device_type=f"T_{letters(i)}", platform=f"P_{letters(i)}")
         for i, name in enumerate(names)
     ]
 

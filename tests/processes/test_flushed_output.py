@@ -1,7 +1,5 @@
 """Standard output of the C library after what plugins have printed was written out."""
 
-from __future__ import annotations
-
 import signal
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -14,7 +12,7 @@ from tests.stress.moments import InterruptError
 TRIES = 500  # of which an interrupt met the stream locked in each thirty
 
 
-def can_lock_stdout() -> bool:
+def can_lock_stdout():
     stream = ffi.cast("void **", process_symbol("stdout"))[0]
     lock, unlock = (
         ffi.cast("int (*)(void *)", process_symbol(name))
@@ -26,7 +24,7 @@ def can_lock_stdout() -> bool:
     return True
 
 
-def interrupt(*_: object) -> None:
+def interrupt(*_):
     raise InterruptError
 
 

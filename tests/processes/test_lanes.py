@@ -1,7 +1,5 @@
 """The way to a watcher: what it is given, and what it tells."""
 
-from __future__ import annotations
-
 import socket
 import sys
 import threading
@@ -65,7 +63,7 @@ def test_a_watcher_that_is_gone_is_noticed(watched):
 
 
 def test_a_busy_lane_is_given_no_second_job():
-    lanes: Lanes[int] = Lanes()
+    lanes = Lanes()
     theirs = []
 
     def new_watcher():

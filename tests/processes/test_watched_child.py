@@ -1,12 +1,5 @@
 """A child that ends while its watcher looks at it."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from tests.fixtures.children import PythonRunner
-
 # The watcher's first look comes before the end, its next one after it.
 _ENDED_BETWEEN_TWO_LOOKS = """
     import os
@@ -46,12 +39,12 @@ _STOPPED = """
 """
 
 
-def test_an_end_between_two_looks_is_told(run_python: PythonRunner) -> None:
+def test_an_end_between_two_looks_is_told(run_python):
     told = run_python(_ENDED_BETWEEN_TWO_LOOKS).stdout.splitlines()
 
     assert told[:2] == ["False", "True"]
     assert told[2].startswith("crashed with SIGSEGV")
 
 
-def test_a_stopped_child_is_told_from_one_that_has_ended(run_python: PythonRunner) -> None:
+def test_a_stopped_child_is_told_from_one_that_has_ended(run_python):
     assert run_python(_STOPPED).stdout.split() == ["True", "None"]

@@ -1,18 +1,12 @@
 """A plugin that only the application makes crash: after the second time it is done without."""
 
-from __future__ import annotations
-
 import shutil
 import signal
-from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.fixtures.compiler import compile_object, link_library
+from tests.fixtures.compiler import compile_object, link_library, object_of_text
 from tests.plugins.matrix import FOLDER
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # First contact does not see variables of this package's own.
 CRASH = "MODULAR_TF_TEST_CRASH"
@@ -39,32 +33,28 @@ RETRY = """
 
 
 @pytest.fixture
-def crashing_on_demand(fixture_plugin, tmp_path: Path) -> str:
-    """A good plugin beside a library of its own that crashes where it is told to."""
-    source = tmp_path / "crash_here.c"
-    source.write_text(CONSTRUCTOR)
+def crashing_on_demand(fixture_plugin, tmp_path):
+    """A good plugin beside a library of its own that crashes on demand."""
     name = "libfixture_companion.so"
-    objects = [compile_object(FOLDER / "filesystem" / "companion.c"), compile_object(source)]
+    objects = [compile_object(FOLDER / "filesystem" / "companion.c"), object_of_text(CONSTRUCTOR)]
     shutil.copy(link_library(name, objects, [f"-Wl,-soname,{name}"]), tmp_path / name)
     plugin = tmp_path / "libcrashing.so"
     shutil.copy(fixture_plugin("companion"), plugin)
     return str(plugin)
 
 
-def test_a_plugin_that_ends_the_application_again_is_kept_out_of_the_next(
-    run_python, crashing_on_demand: str
+def test_a_plugin_that_ends_the_application_again_is_refused_by_the_next(
+    run_forked, crashing_on_demand
 ):
     crashing = {**ENVIRONMENT, CRASH: "1"}
-    for _ in range(2):
-        run_python(APPLICATION, crashing_on_demand, env=crashing, status=-signal.SIGABRT)
 
-    assert run_python(APPLICATION, crashing_on_demand, env=crashing).stdout == (
-        "quarantined LD-070\n"
-    )
-    run_python(RETRY, crashing_on_demand, env=crashing, status=-signal.SIGABRT)
-    assert run_python(APPLICATION, crashing_on_demand, env=ENVIRONMENT).stdout == (
-        "quarantined LD-070\n"
-    )
-    retried = run_python(RETRY, crashing_on_demand, env=ENVIRONMENT)
-    assert "\tloaded\t" in retried.stdout
-    assert run_python(APPLICATION, crashing_on_demand, env=ENVIRONMENT).stdout == "loaded None\n"
+    def run(code, env, **options):
+        return run_forked(code, crashing_on_demand, env=env, **options).stdout
+
+    for _ in range(2):
+        run(APPLICATION, crashing, status=-signal.SIGABRT)
+    assert run(APPLICATION, crashing) == "quarantined LD-070\n"
+    run(RETRY, crashing, status=-signal.SIGABRT)
+    assert run(APPLICATION, ENVIRONMENT) == "quarantined LD-070\n"
+    assert "\tloaded\t" in run(RETRY, ENVIRONMENT)
+    assert run(APPLICATION, ENVIRONMENT) == "loaded None\n"

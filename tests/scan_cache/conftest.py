@@ -1,10 +1,7 @@
 """Libraries written from bytes, and a cache of one test."""
 
-from __future__ import annotations
-
 import os
 from time import time_ns
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,13 +12,9 @@ from modular_tf.discovery.linking.host_exports import HostExports
 from modular_tf.discovery.probe import Prober
 from modular_tf.first_contact.finding import Finding, Offer, PlatformOffer, noted
 from modular_tf.rules import Violation
-from modular_tf.service.storage.scan_cache import CacheEntry, ScanCache
+from modular_tf.service.storage import scan_cache as cache_module
+from modular_tf.service.storage.scan_cache import ScanCache
 from tests.discovery.elf_builder import ElfBuilder
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
 
 FINDING = Finding(
     None,
@@ -33,57 +26,41 @@ FINDING = Finding(
 )
 
 
-def write_library(path: Path, needed: tuple[str, ...] = (), **more: object) -> Path:
+def write_library(path, needed=(), **more):
     """Write a filesystem plugin that asks for nothing but libraries."""
-    settings = {
-        "machine": running_program().machine,
-        "undefined": (),
-        "needed": needed,
-        "soname": path.name,
-    }
+    settings = {"machine": running_program().machine, "undefined": (), "soname": path.name}
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(ElfBuilder(**(settings | more)).build())  # type: ignore[arg-type]
+    path.write_bytes(ElfBuilder(needed=needed, **(settings | more)).build())
     return path
 
 
-def candidate(path: Path) -> Candidate:
+def candidate(path):
     """Return a candidate for a path, as if the caller had named it."""
     text = os.fspath(path)
     return Candidate(text, os.path.realpath(text), Source.ARGUMENT, "test", None, (0, 0), path.name)
 
 
-def probing_began_ns() -> int:
+def probing_began_ns():
     """Return a time before which files count as written that were written right before."""
     return time_ns() + 60_000_000_000
 
 
-def look_into(
-    cache: ScanCache, path: Path, environment: Mapping[str, str] | None = None
-) -> CacheEntry | None:
+def look_into(cache, path):
     """Probe a library as a service does; return what can be remembered."""
     began_ns = probing_began_ns()
     seen = see(os.fspath(path))
     if seen is None:
         return None
-    with Prober(HostExports(), environment=environment or {}) as prober:
+    with Prober(HostExports(), environment={}) as prober:
         return cache.describe(prober.probe(candidate(path)), seen, began_ns)
 
 
-def fill(cache: ScanCache, *paths: Path) -> None:
-    """Look into libraries and keep what was found."""
-    for path in paths:
-        found = look_into(cache, path)
-        assert found is not None
-        assert cache.remember(found)
-    assert cache.save()
-
-
-def recalled(path: Path) -> CacheEntry | None:
+def recalled(path):
     """Return what a process that starts now recalls."""
     return ScanCache.of_process().recall(os.fspath(path))
 
 
-def untimed(known: CacheEntry | None) -> CacheEntry | None:
+def untimed(known):
     """Leave out when files were seen: young ones, as all of a test are, are read once more."""
     if known is None:
         return None
@@ -91,35 +68,42 @@ def untimed(known: CacheEntry | None) -> CacheEntry | None:
     return known._replace(seen=known.seen._replace(seen_ns=0), dependencies=files)
 
 
+def is_recalled(path, known):
+    """Say whether a process that starts now recalls this of a library."""
+    return untimed(recalled(path)) == untimed(known)
+
+
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def own_cache(tmp_path, monkeypatch):
     """Give the test a cache of its own; return its directory."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return tmp_path / "cache" / "modular_tf"
 
 
 @pytest.fixture
-def plugin(tmp_path: Path) -> Path:
+def plugin(tmp_path):
     """A good plugin."""
     return write_library(tmp_path / "plugins" / "libgood.so")
 
 
-def tried(path: Path, cache: ScanCache | None = None) -> CacheEntry:
-    """Remember of a library that it did no harm."""
-    cache = cache or ScanCache.of_process()
-    found = look_into(cache, path)
-    assert found is not None
-    known = found._replace(tried=True, finding=FINDING)
+def remember(path, **facts):
+    """Look into a library and save what was found."""
+    cache = ScanCache.of_process()
+    known = look_into(cache, path)._replace(**facts)
     assert cache.remember(known)
     assert cache.save()
     return known
 
 
-def is_not_kept(path: Path) -> bool:
-    """Tell whether a library has its digest, and a verdict that holds for this pass only."""
+def tried(path):
+    """Remember of a library that it did no harm."""
+    return remember(path, tried=True, finding=FINDING)
+
+
+def is_not_stored(path):
+    """Say whether a library has its digest, and a verdict that holds for this pass only."""
     cache = ScanCache.of_process()
     found = look_into(cache, path)
-    assert found is not None
     assert found.sha256
     tried = found._replace(tried=True, finding=FINDING)
     assert cache.finding_for(tried) is None
@@ -127,7 +111,7 @@ def is_not_kept(path: Path) -> bool:
 
 
 @pytest.fixture
-def with_companion(tmp_path: Path) -> Path:
+def with_companion(tmp_path):
     """A plugin that needs a library in one of two folders of its own."""
     write_library(tmp_path / "plugins" / "second" / "libneeded.so")
     return write_library(
@@ -135,3 +119,18 @@ def with_companion(tmp_path: Path) -> Path:
         ("libneeded.so",),
         paths={"runpath": "$ORIGIN/first:$ORIGIN/second"},
     )
+
+
+@pytest.fixture
+def companion(with_companion):
+    """The library that it needs."""
+    return with_companion.parent / "second" / "libneeded.so"
+
+
+@pytest.fixture
+def linker_cache(tmp_path, monkeypatch):
+    """A file in the place of the linker's cache."""
+    own = tmp_path / "ld.so.cache"
+    own.write_bytes(b"one")
+    monkeypatch.setattr(cache_module, "LINKER_CACHE", str(own))
+    return own

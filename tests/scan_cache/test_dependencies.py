@@ -1,10 +1,7 @@
 """What a verdict rests on beside the library, and what becomes of it when that changes."""
 
-from __future__ import annotations
-
 import os
 import time
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,72 +9,58 @@ from modular_tf.discovery.file_identity import FileIdentity, see
 from modular_tf.discovery.linking.host_exports import HostExports
 from modular_tf.discovery.probe import Prober
 from modular_tf.service.storage import database as database_module
-from modular_tf.service.storage import scan_cache as cache_module
 from modular_tf.service.storage.scan_cache import ScanCache
 from tests.discovery.elf_builder import ElfBuilder
 from tests.discovery.linker_words import linker_words
 from tests.scan_cache import conftest
 from tests.scan_cache.conftest import (
+    FINDING,
     candidate,
-    fill,
-    is_not_kept,
+    is_not_stored,
+    is_recalled,
     look_into,
     recalled,
+    remember,
     tried,
-    untimed,
     write_library,
 )
 
-if TYPE_CHECKING:
-    from pathlib import Path
 
-
-def test_companions_are_remembered(with_companion: Path):
+def test_companions_are_remembered(with_companion, companion, plugin):
     known = tried(with_companion)
-    companion = str(with_companion.parent / "second" / "libneeded.so")
 
-    assert known.facts.companions == (companion,)
-    assert untimed(recalled(with_companion)) == untimed(known)
-    assert companion in {file.path for file in known.dependencies}
-
-
-def test_a_changed_companion_changes_the_verdict(with_companion: Path):
-    tried(with_companion)
-    write_library(with_companion.parent / "second" / "libneeded.so", exports=("changed",))
-
-    assert recalled(with_companion) is None
+    assert known.facts.companions == (str(companion),)
+    assert is_recalled(with_companion, known)
+    assert str(companion) in {file.path for file in known.dependencies}
+    assert tried(plugin).dependencies == ()
 
 
-def test_a_missing_companion_changes_the_verdict(with_companion: Path):
-    tried(with_companion)
-    (with_companion.parent / "second" / "libneeded.so").unlink()
-
-    assert recalled(with_companion) is None
-
-
-def test_a_companion_that_would_be_taken_instead_changes_the_verdict(with_companion: Path):
-    tried(with_companion)
-    write_library(with_companion.parent / "first" / "libneeded.so")
+@pytest.mark.parametrize(
+    "place",
+    [
+        "second",  # another in its place
+        "first",  # one that would be taken instead
+        *(f"second/{below}" for below in linker_words().subdirectories),  # for this processor
+        None,  # none
+    ],
+)
+def test_another_companion_changes_the_verdict(with_companion, companion, place):
+    assert is_recalled(with_companion, tried(with_companion))
+    if place is None:
+        companion.unlink()
+    else:
+        write_library(with_companion.parent / place / "libneeded.so", exports=("changed",))
 
     assert recalled(with_companion) is None
 
 
-@pytest.mark.parametrize("below", linker_words().subdirectories)
-def test_one_for_this_processor_changes_the_verdict(with_companion: Path, below: str):
-    known = tried(with_companion)
-    assert untimed(recalled(with_companion)) == untimed(known)
-    write_library(with_companion.parent / "second" / below / "libneeded.so")
-
-    assert recalled(with_companion) is None
-
-
-def test_a_filter_changes_the_verdict_when_it_comes_changes_or_goes(tmp_path: Path):
+def test_a_filter_changes_the_verdict_when_it_comes_changes_or_goes(tmp_path):
     auxiliary = ((0x7FFFFFFD, "libfilter.so"),)
     paths = {"runpath": str(tmp_path / "filters")}
     plugin = write_library(tmp_path / "libx.so", filters=auxiliary, paths=paths)
     without = tried(plugin)
     assert (without.facts.problems, without.facts.companions) == ((), ())
-    assert untimed(recalled(plugin)) == untimed(without)
+    assert is_recalled(plugin, without)
 
     library = write_library(tmp_path / "filters" / "libfilter.so")
     assert recalled(plugin) is None
@@ -89,7 +72,7 @@ def test_a_filter_changes_the_verdict_when_it_comes_changes_or_goes(tmp_path: Pa
     assert recalled(plugin) is None
 
 
-def test_another_current_directory_changes_the_verdict(tmp_path: Path, monkeypatch):
+def test_another_current_directory_changes_the_verdict(tmp_path, monkeypatch):
     places = [tmp_path / name for name in ("one", "two")]
     for place in places:
         write_library(place / "libneeded.so", exports=(place.name,))
@@ -98,94 +81,81 @@ def test_another_current_directory_changes_the_verdict(tmp_path: Path, monkeypat
     known = tried(plugin)
 
     assert known.facts.companions == (str(places[0] / "libneeded.so"),)
-    assert untimed(recalled(plugin)) == untimed(known)
+    assert is_recalled(plugin, known)
     monkeypatch.chdir(places[1])
     assert recalled(plugin) is None
     monkeypatch.chdir(places[0])
-    assert untimed(recalled(plugin)) == untimed(known)
+    assert is_recalled(plugin, known)
 
 
-def test_another_linker_cache_changes_the_verdict(with_companion: Path, tmp_path, monkeypatch):
-    own = tmp_path / "ld.so.cache"
-    own.write_bytes(b"one")
-    monkeypatch.setattr(cache_module, "LINKER_CACHE", str(own))
+def test_another_linker_cache_changes_the_verdict_and_needs_no_new_trial(
+    with_companion, linker_cache
+):
     known = tried(with_companion)
-    assert str(own) in {file.path for file in known.dependencies}
-    assert untimed(recalled(with_companion)) == untimed(known)
-    own.write_bytes(b"two")
+    assert str(linker_cache) in {file.path for file in known.dependencies}
+    assert is_recalled(with_companion, known)
+    linker_cache.write_bytes(b"two")
+    cache = ScanCache.of_process()
 
-    assert recalled(with_companion) is None
+    assert cache.recall(str(with_companion)) is None
+    assert cache.finding_for(look_into(cache, with_companion)) == FINDING
 
 
-def test_a_dependency_with_new_times_is_the_same(with_companion: Path):
+def test_a_dependency_with_new_times_is_the_same(with_companion, companion):
     known = tried(with_companion)
-    os.utime(with_companion.parent / "second" / "libneeded.so", (1, 1))
+    os.utime(companion, (1, 1))
     cache = ScanCache.of_process()
     again = cache.recall(str(with_companion))
 
-    assert again is not None
-    assert {file.identity for file in again.dependencies} != {
-        file.identity for file in known.dependencies
-    }
+    seen, before = ({file.identity for file in one.dependencies} for one in (again, known))
+    assert seen != before
     assert again.finding == known.finding
     cache.save()
-    assert untimed(recalled(with_companion)) == untimed(again)
+    assert is_recalled(with_companion, again)
 
 
 @pytest.mark.parametrize("what", ["libneeded.so", "ld.so.cache", "passed over"])
 def test_what_changed_since_the_pass_began_is_not_relied_on(
-    with_companion: Path, tmp_path: Path, monkeypatch, what: str
+    with_companion, companion, linker_cache, monkeypatch, what
 ):
     """The probe may have read the one or the other."""
-    own = tmp_path / "ld.so.cache"
-    own.write_bytes(b"one")
-    monkeypatch.setattr(cache_module, "LINKER_CACHE", str(own))
-    paths = {
-        "libneeded.so": with_companion.parent / "second" / "libneeded.so",
-        "ld.so.cache": own,
-        "passed over": with_companion.parent / "first" / "libneeded.so",
-    }
-    paths["passed over"].parent.mkdir()
-    paths["passed over"].write_bytes(ElfBuilder(machine=8).build())
-    time.sleep(0.03)
-    began = time.time_ns()
+    passed_over = with_companion.parent / "first" / "libneeded.so"
+    passed_over.parent.mkdir()
+    passed_over.write_bytes(ElfBuilder(machine=8).build())
+    paths = {"libneeded.so": companion, "ld.so.cache": linker_cache, "passed over": passed_over}
+    for path in paths.values():
+        os.utime(path)
+    began = max(path.stat().st_ctime_ns for path in paths.values()) + 20_000_000
     monkeypatch.setattr(conftest, "probing_began_ns", lambda: began)
-    assert not is_not_kept(with_companion)
+    assert not is_not_stored(with_companion)
 
-    paths[what].write_bytes(paths[what].read_bytes())
-    assert is_not_kept(with_companion)
+    while paths[what].stat().st_ctime_ns <= began:
+        paths[what].write_bytes(paths[what].read_bytes())
+    assert is_not_stored(with_companion)
 
 
-def test_a_later_prober_does_not_rely_on_what_an_earlier_one_saw(with_companion: Path):
+def test_a_later_prober_does_not_rely_on_what_an_earlier_one_saw(with_companion, companion):
     """Of two threads, one probes what the other has replaced a file for meanwhile."""
     cache = ScanCache.of_process()
-    companion = with_companion.parent / "second" / "libneeded.so"
-    first = look_into(cache, with_companion)
+    look_into(cache, with_companion)
     companion.write_bytes(companion.read_bytes() + b"more")
     second = look_into(cache, with_companion)
 
-    assert first is not None
-    assert second is not None
     identities = [file.identity for file in second.dependencies if file.path == str(companion)]
     assert identities == [FileIdentity.at(str(companion))]
 
 
-def test_a_library_that_went_away_since_it_was_probed_is_not_relied_on(with_companion: Path):
+def test_a_library_that_went_away_since_it_was_probed_is_not_relied_on(with_companion, companion):
     cache = ScanCache.of_process()
     seen = see(str(with_companion))
     with Prober(HostExports(), environment={}) as prober:
         probe = prober.probe(candidate(with_companion))
-    (with_companion.parent / "second" / "libneeded.so").unlink()
+    companion.unlink()
 
-    assert seen is not None
     assert not cache.describe(probe, seen, began_ns=time.time_ns()).storable
 
 
-def test_a_plugin_without_needs_depends_on_nothing_else(plugin: Path):
-    assert tried(plugin).dependencies == ()
-
-
-def test_another_library_path_is_another_cache(plugin: Path, monkeypatch):
+def test_another_library_path_is_another_cache(plugin, monkeypatch):
     tried(plugin)
     monkeypatch.setenv("LD_LIBRARY_PATH", "/somewhere")
     assert recalled(plugin) is None
@@ -194,18 +164,14 @@ def test_another_library_path_is_another_cache(plugin: Path, monkeypatch):
 
 
 def test_shared_companions_stay_as_long_as_the_newest_that_needs_them(
-    with_companion: Path, monkeypatch: pytest.MonkeyPatch
+    with_companion, companion, monkeypatch
 ):
     """Where there is no room the oldest go, but not what the newest needs."""
     monkeypatch.setattr(database_module, "_MOST_PAGES", 14)
     others = [with_companion.with_name(f"libneedy{number}.so") for number in range(60)]
     for other in others:
         other.write_bytes(with_companion.read_bytes())
-        fill(ScanCache.of_process(), other)
+        remember(other)
 
     assert recalled(others[0]) is None
-    known = recalled(others[-1])
-    assert known is not None
-    assert str(with_companion.parent / "second" / "libneeded.so") in {
-        file.path for file in known.dependencies
-    }
+    assert str(companion) in {file.path for file in recalled(others[-1]).dependencies}

@@ -1,77 +1,63 @@
 """What was found out about a library is recalled as long as it holds, and not longer."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
 import struct
-from typing import TYPE_CHECKING
 
 import pytest
 
 from modular_tf.codec import encode
 from modular_tf.discovery.candidate import Kind
 from modular_tf.discovery.file_identity import see
-from modular_tf.discovery.host_fingerprint import (
-    HostFingerprint,
-    host_fingerprint,
-    linking_parts,
-)
+from modular_tf.discovery.host_fingerprint import HostFingerprint, host_fingerprint, linking_parts
 from modular_tf.service.storage import scan_cache as cache_module
 from modular_tf.service.storage.private_directory import PrivateDirectory
 from modular_tf.service.storage.scan_cache import CacheEntry, ScanCache
 from tests.scan_cache.conftest import (
     FINDING,
-    fill,
-    is_not_kept,
+    is_not_stored,
+    is_recalled,
     look_into,
     recalled,
+    remember,
     tried,
     untimed,
     write_library,
 )
 
-if TYPE_CHECKING:
-    from pathlib import Path
+
+@pytest.fixture
+def cache(own_cache):
+    return ScanCache.of_process()
 
 
-def test_nothing_is_known_at_first(plugin: Path):
+def test_what_was_remembered_is_recalled(plugin):
     assert recalled(plugin) is None
-
-
-def test_what_was_remembered_is_recalled(plugin: Path):
     known = tried(plugin)
 
-    assert untimed(recalled(plugin)) == untimed(known)
+    assert is_recalled(plugin, known)
     assert known.facts.kinds == {Kind.FILESYSTEM}
     assert known.facts.loadable
     assert known.sha256 == known.seen.sha256
     assert known.finding == FINDING
 
 
-def test_the_same_process_recalls_it_unsaved(plugin: Path):
-    cache = ScanCache.of_process()
+def test_the_same_process_recalls_it_unsaved_until_it_forgets_it(plugin, cache):
     found = look_into(cache, plugin)
-    assert found is not None
     cache.remember(found)
 
     assert untimed(cache.recall(str(plugin))) == untimed(found)
     assert recalled(plugin) is None
-
-
-def test_it_is_forgotten_on_demand(plugin: Path):
-    tried(plugin)
-    cache = ScanCache.of_process()
+    cache.save()
+    assert is_recalled(plugin, found)
     cache.forget(str(plugin))
-
     assert cache.recall(str(plugin)) is None
     cache.save()
     assert recalled(plugin) is None
 
 
-def test_a_pass_sees_what_other_processes_remembered(plugin: Path):
-    cache = ScanCache.of_process()
+def test_a_pass_sees_what_other_processes_remembered(plugin, cache):
     tried(plugin)
 
     assert cache.recall(str(plugin)) is None
@@ -82,39 +68,37 @@ def test_a_pass_sees_what_other_processes_remembered(plugin: Path):
 # -- the library -------------------------------------------------------------------------------
 
 
-def test_other_bytes_are_another_library(plugin: Path):
-    tried(plugin)
-    write_library(plugin, exports=("TF_InitPlugin", "other_name_xx", "third"))
-
-    assert recalled(plugin) is None
-
-
-def test_a_replaced_library_is_another(plugin: Path, tmp_path: Path):
+def test_other_bytes_of_the_same_size_and_time_are_another_library(plugin, tmp_path):
     tried(plugin)
     before = plugin.stat()
-    other = write_library(tmp_path / "x.so", exports=("TF_InitPlugin", "anotherxexport", "third"),
-                          soname=plugin.name)  # fmt: skip
+    exports = ("TF_InitPlugin", "anotherxexport", "third")
+    other = write_library(tmp_path / "x.so", exports=exports, soname=plugin.name)
     os.utime(other, ns=(before.st_atime_ns, before.st_mtime_ns))
     other.rename(plugin)
     assert plugin.stat().st_size == before.st_size
 
     assert recalled(plugin) is None
+    tried(plugin)
+    write_library(plugin)
+    assert recalled(plugin) is None
+    tried(plugin)
+    plugin.unlink()
+    assert recalled(plugin) is None
 
 
-def test_the_same_bytes_with_other_times_are_the_same(plugin: Path):
+def test_the_same_bytes_with_other_times_are_the_same(plugin, cache):
     known = tried(plugin)
     os.utime(plugin, (1, 1))
-    cache = ScanCache.of_process()
+    cache.refresh()
     again = cache.recall(str(plugin))
 
-    assert again is not None
     assert again.seen.identity != known.seen.identity
     assert again._replace(seen=known.seen) == known
     assert cache.save()
-    assert untimed(recalled(plugin)) == untimed(again)
+    assert is_recalled(plugin, again)
 
 
-def test_a_link_that_leads_elsewhere_is_another_library(plugin: Path, tmp_path: Path):
+def test_a_link_that_leads_elsewhere_is_another_library(plugin, tmp_path):
     link = tmp_path / "link.so"
     link.symlink_to(plugin)
     tried(link)
@@ -126,20 +110,15 @@ def test_a_link_that_leads_elsewhere_is_another_library(plugin: Path, tmp_path: 
     assert recalled(link) is None
 
 
-def test_a_library_that_is_gone_is_not_recalled(plugin: Path):
-    tried(plugin)
-    plugin.unlink()
-
-    assert recalled(plugin) is None
-
-
-def test_a_library_that_changed_since_it_was_seen_is_not_remembered(plugin: Path):
-    cache = ScanCache.of_process()
-    found = look_into(cache, plugin)
-    assert found is not None
+def test_a_library_that_changed_since_it_was_seen_is_not_remembered(plugin, cache):
+    """Neither what was probed then, nor what is probed of what it became."""
+    seen = see(str(plugin))
+    before = look_into(cache, plugin)
     write_library(plugin, exports=("SE_InitPlugin",))
+    after = look_into(cache, plugin)
 
-    assert not cache.remember(found)
+    assert not cache.remember(before)
+    assert not cache.remember(after._replace(seen=seen))
     assert cache.recall(str(plugin)) is None
 
 
@@ -147,88 +126,69 @@ def test_a_library_that_changed_since_it_was_seen_is_not_remembered(plugin: Path
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "rule"),
+    ("content", "rule"),
     [
-        ("not-elf.so", b"no library", "LD-004"),
-        ("cut.so", b"\x7fELF\x02\x01\x01", "LD-005"),
-        ("other-machine.so", {"machine": 8}, "LD-008"),
-        ("program.so", {"type": 2}, "LD-009"),
-        ("no-init.so", {"exports": ("nothing",)}, "LD-010"),
-        ("graph.so", {"exports": ("TF_InitGraph",)}, "LD-012"),
+        (b"no library", "LD-004"),
+        (b"\x7fELF\x02\x01\x01", "LD-005"),
+        ({"machine": 8}, "LD-008"),
+        ({"type": 2}, "LD-009"),
+        ({"exports": ("nothing",)}, "LD-010"),
+        ({"exports": ("TF_InitGraph",)}, "LD-012"),
     ],
 )
-def test_what_its_bytes_refuse_is_remembered(tmp_path: Path, name, content, rule):
-    path = tmp_path / name
+def test_what_its_bytes_refuse_is_remembered(tmp_path, content, rule):
+    path = tmp_path / "libx.so"
     if isinstance(content, bytes):
         path.write_bytes(content)
     else:
         write_library(path, **content)
-    cache = ScanCache.of_process()
-    known = look_into(cache, path)
-    assert known is not None
-    cache.remember(known)
-    cache.save()
+    known = remember(path)
 
-    again = recalled(path)
-    assert untimed(again) == untimed(known)
-    assert again is not None
-    assert not again.facts.loadable
-    assert [problem.rule for problem in again.facts.problems][:1] == [rule]
+    assert is_recalled(path, known)
+    assert not known.facts.loadable
+    assert known.facts.problems[0].rule == rule
 
 
-def test_a_missing_library_is_not_remembered(tmp_path: Path):
-    """It may be installed at any time."""
-    path = write_library(tmp_path / "x.so", ("libmissing-entirely.so",))
-
-    assert is_not_kept(path)
-
-
-def test_a_missing_symbol_is_not_remembered(tmp_path: Path):
-    path = write_library(tmp_path / "x.so", undefined=("nobody_has_this",))
-
-    assert is_not_kept(path)
+@pytest.mark.parametrize(
+    "lacking", [{"needed": ("libmissing-entirely.so",)}, {"undefined": ("nobody_has_this",)}]
+)
+def test_what_may_be_installed_at_any_time_is_not_remembered_as_missing(tmp_path, lacking):
+    assert is_not_stored(write_library(tmp_path / "x.so", **lacking))
 
 
-def test_the_damage_of_a_companion_is_not_that_of_the_plugin(tmp_path: Path):
+def test_the_damage_of_a_companion_is_not_that_of_the_plugin(tmp_path, cache):
     endless = struct.pack("<4I", 4, 1, 1, 0) + b"\xff" * 64  # a table of hashes
     write_library(tmp_path / "libneeded.so", tables={"gnu_hash": endless})
-    path = write_library(
-        tmp_path / "x.so",
-        ("libneeded.so",),
-        paths={"runpath": "$ORIGIN"},
-        undefined=("some_function",),
-    )
-    found = look_into(ScanCache.of_process(), path)
+    more = {"paths": {"runpath": "$ORIGIN"}, "undefined": ("some_function",)}
+    path = write_library(tmp_path / "x.so", ("libneeded.so",), **more)
 
-    assert found is not None
+    found = look_into(cache, path)
+
     assert [problem.rule for problem in found.facts.problems] == ["LD-005"]
-    assert is_not_kept(path)
+    assert is_not_stored(path)
 
 
 # -- the same bytes elsewhere ------------------------------------------------------------------
 
 
-def test_a_copy_need_not_be_tried(plugin: Path, tmp_path: Path):
-    tried(plugin)
+@pytest.mark.parametrize("was_tried", [True, False])
+def test_a_copy_need_not_be_tried(plugin, tmp_path, was_tried):
+    (tried if was_tried else remember)(plugin)
     copy = tmp_path / "elsewhere" / plugin.name
     copy.parent.mkdir()
     shutil.copy(plugin, copy)
     cache = ScanCache.of_process()
-    known = look_into(cache, copy)
 
-    assert known is not None
     assert cache.recall(str(copy)) is None
-    assert cache.finding_for(known) == FINDING
+    assert cache.finding_for(look_into(cache, copy)) == (FINDING if was_tried else None)
 
 
-def test_a_copy_elsewhere_of_what_opens_files_must_be_tried(plugin: Path, tmp_path: Path):
+def test_a_copy_elsewhere_of_what_opens_files_must_be_tried(plugin, tmp_path, cache):
     """What its code opens may lie beside it."""
     opened = tmp_path / "libmore.so"
     opened.write_bytes(b"some code")
-    cache = ScanCache.of_process()
-    found = look_into(cache, plugin)
     finding = FINDING._replace(opened=(see(str(opened)),))
-    assert cache.remember(found._replace(tried=True, finding=finding))
+    assert cache.remember(look_into(cache, plugin)._replace(tried=True, finding=finding))
     beside, elsewhere = plugin.with_name("libcopy.so"), tmp_path / "elsewhere" / plugin.name
     elsewhere.parent.mkdir()
     for copy in (beside, elsewhere):
@@ -239,105 +199,71 @@ def test_a_copy_elsewhere_of_what_opens_files_must_be_tried(plugin: Path, tmp_pa
     assert cache.finding_for(look_into(cache, elsewhere)) is None
 
 
-def test_a_copy_beside_other_companions_must_be_tried(with_companion: Path, tmp_path: Path):
+def test_a_copy_beside_other_companions_must_be_tried(with_companion, tmp_path):
     tried(with_companion)
     shutil.copytree(with_companion.parent, tmp_path / "copy")
     cache = ScanCache.of_process()
+
     known = look_into(cache, tmp_path / "copy" / with_companion.name)
 
-    assert known is not None
     assert cache.finding_for(known) is None
-
-
-def test_what_was_not_tried_says_nothing_of_a_copy(plugin: Path, tmp_path: Path):
-    cache = ScanCache.of_process()
-    fill(cache, plugin)
-    shutil.copy(plugin, tmp_path / "copy.so")
-    known = look_into(cache, tmp_path / "copy.so")
-
-    assert known is not None
-    assert cache.finding_for(known) is None
-
-
-def test_a_new_linker_cache_alone_needs_no_new_trial(with_companion: Path, tmp_path, monkeypatch):
-    own = tmp_path / "ld.so.cache"
-    own.write_bytes(b"one")
-    monkeypatch.setattr(cache_module, "LINKER_CACHE", str(own))
-    tried(with_companion)
-    own.write_bytes(b"two")
-    cache = ScanCache.of_process()
-    assert cache.recall(str(with_companion)) is None
-    known = look_into(cache, with_companion)
-
-    assert known is not None
-    assert cache.finding_for(known) == FINDING
 
 
 # -- where it is -------------------------------------------------------------------------------
 
 
-def test_without_a_place_it_lasts_as_long_as_the_process(plugin: Path):
+def test_without_a_place_it_lasts_as_long_as_the_process(plugin):
     cache = ScanCache.of_process({"HOME": "/nonexistent"})
     found = look_into(cache, plugin)
-    assert found is not None
     assert cache.remember(found)
 
     assert not cache.save()
     assert untimed(cache.recall(str(plugin))) == untimed(found)
 
 
-def test_a_privileged_process_has_none(plugin: Path, own_cache: Path, monkeypatch):
+def test_a_privileged_process_has_none(plugin, monkeypatch):
     tried(plugin)
     monkeypatch.setattr(cache_module, "is_privileged", lambda: True)
 
     assert recalled(plugin) is None
 
 
-def test_a_cache_that_others_may_write_is_not_believed(plugin: Path, own_cache: Path):
-    tried(plugin)
-    (file,) = own_cache.glob("*.sqlite")
-    file.chmod(0o666)
-
-    assert recalled(plugin) is None
-
-
-def test_a_cache_of_another_host_is_not_believed(plugin: Path, own_cache: Path):
+def test_a_cache_of_others_or_of_another_host_is_not_believed(plugin, own_cache):
     tried(plugin)
     here = host_fingerprint().with_parts(linking_parts(os.environ))
-    parts = dict(here.parts) | {"kernel": "another"}
-    there = HostFingerprint(tuple(parts.items()))
+    there = HostFingerprint(tuple((dict(here.parts) | {"kernel": "another"}).items()))
     directory = PrivateDirectory(str(own_cache))
 
     assert ScanCache(directory, here).recall(str(plugin)) is not None
     assert ScanCache(directory, there).recall(str(plugin)) is None
+    (file,) = own_cache.glob("*.sqlite")
+    file.chmod(0o666)
+    assert recalled(plugin) is None
 
 
-# -- what says that it is right ----------------------------------------------------------------
+# -- what is damaged ---------------------------------------------------------------------------
 
 
 WRONG = [None, True, 1, 1.5, "text", [], {}, [None], {"a": 1}, [[]], "LD-004", -1, 10**40]
 
 
+def places_of(node, path=()):
+    """Yield the way to each value of a record."""
+    for key, child in node.items() if isinstance(node, dict) else enumerate(node):
+        yield (*path, key)
+        if isinstance(child, (dict, list)):
+            yield from places_of(child, (*path, key))
+
+
 @pytest.mark.parametrize("wrong", WRONG, ids=repr)
-def test_a_value_of_another_type_is_not_recalled(plugin: Path, own_cache: Path, wrong):
+def test_a_value_of_another_type_is_not_recalled(plugin, wrong):
     """In each place: a row may say anything."""
     known = tried(plugin)
     cache = ScanCache.of_process()
     sha256, dependencies, text = cache._libraries.get(str(plugin))
-    value = json.loads(text)
 
-    def places(node, path=()):
-        yield path
-        items = node.items() if isinstance(node, dict) else enumerate(node)
-        for key, child in items:
-            if isinstance(child, (dict, list)):
-                yield from places(child, (*path, key))
-            else:
-                yield (*path, key)
-
-    for place in [place for place in places(value) if place]:
-        changed = json.loads(json.dumps(value))
-        node = changed
+    for place in places_of(json.loads(text)):
+        changed = node = json.loads(text)
         for key in place[:-1]:
             node = node[key]
         node[place[-1]] = wrong
@@ -352,7 +278,7 @@ def test_a_value_of_another_type_is_not_recalled(plugin: Path, own_cache: Path, 
             assert found.sha256 == known.sha256
 
 
-def test_dependencies_that_are_damaged_are_missed(with_companion: Path):
+def test_dependencies_that_are_damaged_are_missed(with_companion):
     tried(with_companion)
     sha256, _, text = ScanCache.of_process()._libraries.get(str(with_companion))
     for wrong in WRONG:
@@ -360,18 +286,3 @@ def test_dependencies_that_are_damaged_are_missed(with_companion: Path):
         cache._libraries.put(str(with_companion), sha256, json.dumps(wrong), text)
         found = cache.recall(str(with_companion))
         assert found is None or wrong == []
-
-
-def test_seeing_comes_before_probing(plugin: Path):
-    """What is hashed first and changed before the probe is not remembered as what was probed."""
-    cache = ScanCache.of_process()
-    seen = see(str(plugin))
-    write_library(plugin, exports=("SE_InitPlugin",))
-    found = look_into(cache, plugin)
-    assert seen is not None
-    assert found is not None
-
-    assert not cache.remember(found._replace(seen=seen))
-
-
-# -- libraries that are no plugins ---------------------------------------------------------------

@@ -1,7 +1,5 @@
 """The samples on the pages of the site run, and print what the pages say."""
 
-from __future__ import annotations
-
 import html
 import os
 import re
@@ -98,7 +96,7 @@ def test_the_picture_of_a_terminal_shows_what_commands_print_now(tmp_path, wild_
     assert _shown(picture) == _shown(DOCS / "terminal.svg"), "run scripts/draw_terminal"
 
 
-def _shown(picture: Path) -> list[str]:
+def _shown(picture):
     """Return the lines of text in a picture."""
     drawn = re.findall(r"<text[^>]*>([^<]*)</text>", picture.read_text(encoding="utf-8"))
     return [html.unescape(text).replace("\N{NO-BREAK SPACE}", " ") for text in drawn]

@@ -1,7 +1,5 @@
 """The documentation site is built without a warning, and its generated pages list everything."""
 
-from __future__ import annotations
-
 import html
 import inspect
 import os
@@ -54,30 +52,26 @@ def site(tmp_path_factory):
     return folder
 
 
-def text_of(page: Path) -> str:
+def text_of(page):
     """Return a page's text without its markup."""
     return html.unescape(re.sub(r"<[^>]+>", "", page.read_text(encoding="utf-8")))
 
 
-def codes_of(page: Path) -> set[str]:
+def codes_of(page):
     """Return what a page shows as code."""
     return set(map(html.unescape, re.findall(r"<code>([^<]+)</code>", page.read_text("utf-8"))))
 
 
-def ids_of(page: Path) -> set[str]:
+def ids_of(page):
     return set(re.findall(r'id="([^"]+)"', page.read_text(encoding="utf-8")))
 
 
-def test_every_kind_of_reader_has_a_start_page(site):
+def test_every_kind_of_reader_has_a_start_page_and_links_lead_to_generated_ones(site):
     index = (site / "index.html").read_text(encoding="utf-8")
+    page = (site / "how-to" / "find-plugins.html").read_text(encoding="utf-8")
 
     for name in START_PAGES:
         assert f'href="start/{name}.html"' in index
-
-
-def test_a_link_to_a_source_leads_to_the_page_that_is_made_of_it(site):
-    page = (site / "how-to" / "find-plugins.html").read_text(encoding="utf-8")
-
     assert 'href="../reference/configuration.html#scheme_pins"' in page
 
 
@@ -94,28 +88,16 @@ def test_no_page_loads_anything_from_another_host(site):
     assert loaded == []
 
 
-def test_every_key_of_the_configuration_is_there(site):
-    page = site / "reference" / "configuration.html"
+def test_every_key_of_the_configuration_is_there_with_what_it_expects(site):
+    text = text_of(site / "reference" / "configuration.html")
 
-    assert KEYS.keys() - ids_of(page) == set()
+    assert {name.partition(".")[0] for name in KEYS} == {*Config.__dataclass_fields__} - {"path"}
     for key in KEYS.values():
-        assert key.expected in text_of(page)
-    assert len(re.findall("default: ", text_of(page))) == len(KEYS)
+        assert key.expected in text
+    assert len(re.findall("default: ", text)) == len(KEYS)
 
 
-def test_the_table_of_keys_has_every_field_of_the_configuration():
-    named = {name.partition(".")[0] for name in KEYS}
-
-    assert named == {*Config.__dataclass_fields__} - {"path"}
-
-
-def test_every_key_of_the_settings_of_checks_is_there(site):
-    named = {*CHECK_KEYS, *(f"options.{name}" for name in OPTIONS)}
-
-    assert named - ids_of(site / "reference" / "check-settings.html") == set()
-
-
-def test_every_variable_that_the_code_names_is_there(site):
+def variables_of_the_code():
     named = {
         name
         for path in PACKAGE.rglob("*")
@@ -123,58 +105,63 @@ def test_every_variable_that_the_code_names_is_there(site):
         and "workarounds" not in path.parts  # variables of plugins, which the data page has
         for name in _VARIABLE.findall(path.read_text(encoding="utf-8"))
     }
-
-    listed = codes_of(site / "reference" / "environment-variables.html")
     assert {"MODULAR_TF_CONFIG", "MODULAR_TF_FROZEN", "TF_CPP_VMODULE"} <= named
-    assert named - NO_VARIABLES - listed == set()
+    return named - NO_VARIABLES
 
 
-def test_every_exit_status_is_there(site):
-    page = site / "reference" / "exit-statuses.html"
-
-    assert {str(int(status)) for status in Exit} <= codes_of(page)
-    for status in Exit:
-        assert status.name in text_of(page)
-
-
-def test_every_event_of_the_log_is_there(site):
-    assert {event.name for event in EVENTS} <= codes_of(site / "reference" / "events.html")
-
-
-def test_every_statement_of_the_source_documents_is_there(site):
+def statements_of_the_source_documents():
     written = {
         found
         for path in (CHECKOUT / "docs" / "seeds").glob("*.toml")
         for found in re.findall(r'^id = "([^"]+)"', path.read_text("utf-8"), re.MULTILINE)
     }
-    page = text_of(site / "reference" / "source-statements.html")
-
     assert written
-    assert written - set(page.split()) == set()
-    assert f"{len(written)} statements: " in page
+    return {*written, f"{len(written)} statements: "}
 
 
-def test_every_command_is_there(site):
-    expected = {
+def commands():
+    return {
         f"modular-tf-{name}{'-' if verb.commands else ''}{member}"
         for name, verb in VERBS.items()
         for member in verb.commands or [""]
     }
 
-    assert expected - ids_of(site / "reference" / "commands.html") == set()
 
-
-def test_every_option_of_a_command_is_there(site):
+def options_of_check():
     done = subprocess.run(
         [sys.executable, "-m", "modular_tf", "check", "--help"],
         capture_output=True,
         text=True,
         check=True,
     )
-    listed = text_of(site / "reference" / "commands.html")
+    return set(re.findall(r"--[a-z-]+", done.stdout)) - {"--help"}
 
-    for option in set(re.findall(r"--[a-z-]+", done.stdout)) - {"--help"}:
-        assert option in listed
+
+def headers():
+    return {f"modular_tf/{header.name}" for header in Path(include_directory()).rglob("*.h")}
+
+
+@pytest.mark.parametrize(
+    ("page", "shown_as", "expected"),
+    [
+        ("configuration", ids_of, lambda: {*KEYS}),
+        ("check-settings", ids_of, lambda: {*CHECK_KEYS, *(f"options.{name}" for name in OPTIONS)}),
+        ("environment-variables", codes_of, variables_of_the_code),
+        ("exit-statuses", codes_of, lambda: {str(int(status)) for status in Exit}),
+        ("exit-statuses", text_of, lambda: {status.name for status in Exit}),
+        ("events", codes_of, lambda: {event.name for event in EVENTS}),
+        ("source-statements", text_of, statements_of_the_source_documents),
+        ("commands", ids_of, commands),
+        ("commands", text_of, options_of_check),
+        ("headers", text_of, headers),
+    ],
+    ids=["keys", "settings of checks", "variables", "statuses", "names of statuses", "events",
+         "statements", "commands", "options", "headers"],
+)  # fmt: skip
+def test_a_page_of_the_reference_has_everything(site, page, shown_as, expected):
+    shown = shown_as(site / "reference" / f"{page}.html")
+
+    assert {name for name in expected() if name not in shown} == set()
 
 
 def test_every_rule_is_in_the_index_and_on_the_page_that_it_links_to(site):
@@ -190,14 +177,14 @@ def test_every_rule_is_in_the_index_and_on_the_page_that_it_links_to(site):
 
 
 @cache
-def text_by_heading(page: Path) -> dict[str, str]:
+def text_by_heading(page):
     """Return what stands below each heading of the third level, by the heading's id."""
     parts = re.split(r'<h3 id="([^"]+)"', page.read_text(encoding="utf-8"))
     texts = (" ".join(html.unescape(re.sub(r"<[^>]+>", "", part)).split()) for part in parts[2::2])
     return dict(zip(parts[1::2], texts, strict=True))
 
 
-def letters_of(text: str) -> str:
+def letters_of(text):
     """Return a text without what Markdown and browsers do not show."""
     return re.sub(r"[\s`]", "", text)
 
@@ -233,10 +220,3 @@ def test_docstrings_are_on_the_pages_of_public_names(site, api_entries):
         if isinstance(value, type):
             first = " ".join((inspect.getdoc(value) or "").split("\n\n")[0].split())
             assert first.replace("`", "") in shown, name
-
-
-def test_every_header_is_there(site):
-    listed = text_of(site / "reference" / "headers.html")
-
-    for header in Path(include_directory()).rglob("*.h"):
-        assert f"modular_tf/{header.name}" in listed

@@ -1,7 +1,5 @@
 """The tables of what the source documents say are well formed, and true of code and tests."""
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path
@@ -132,17 +130,15 @@ def test_each_table_has_a_title_and_statements():
         assert table["statement"], path
 
 
-@pytest.mark.parametrize("path", TABLES, ids=lambda path: path.stem)
-def test_each_row_is_well_formed(path):
+EACH_TABLE = pytest.mark.parametrize("path", TABLES, ids=lambda path: path.stem)
+
+
+@EACH_TABLE
+def test_each_row_is_well_formed_and_ids_rise_and_begin_with_the_name_of_the_table(path):
     rows = load(path)["statement"]
+    ids = [row["id"] for row in rows]
 
     assert {row["id"]: list(faults_of(row)) for row in rows if [*faults_of(row)]} == {}
-
-
-@pytest.mark.parametrize("path", TABLES, ids=lambda path: path.stem)
-def test_ids_rise_and_begin_with_the_name_of_the_table(path):
-    ids = [row["id"] for row in load(path)["statement"]]
-
     assert [name for name in ids if not re.fullmatch(rf"{path.stem}-\d{{3}}", name)] == []
     assert ids == sorted(set(ids))
 
@@ -164,23 +160,18 @@ def test_no_statement_stands_twice_in_its_section():
     assert sorted(row for row in set(seen) if seen.count(row) > 1) == []
 
 
-@pytest.mark.parametrize("path", TABLES, ids=lambda path: path.stem)
-def test_the_code_that_is_named_is_there(path):
+@EACH_TABLE
+def test_the_code_and_the_tests_that_are_named_are_there(path):
+    rows = load(path)["statement"]
     missing = [
         f"{row['id']}: {reference}"
-        for row in load(path)["statement"]
+        for row in rows
         for reference, file, symbol in references(row, "code")
         if not file.is_file() or symbol.rpartition("::")[2] not in defined_names(file)
     ]
-
-    assert missing == []
-
-
-@pytest.mark.parametrize("path", TABLES, ids=lambda path: path.stem)
-def test_the_tests_that_are_named_are_there(path):
-    missing = [
+    missing += [
         f"{row['id']}: {reference}"
-        for row in load(path)["statement"]
+        for row in rows
         for reference, file, name in references(row, "tests")
         if not file.is_file()
         or not name.rpartition("::")[2].startswith("test_")

@@ -8,10 +8,7 @@ import resource
 from dataclasses import dataclass, fields
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from typing import NamedTuple
 
 _PAGE_MIB = resource.getpagesize() / (1 << 20)
 
@@ -33,7 +30,7 @@ class Sample:
     mappings: int
 
 
-def take_sample() -> Sample:
+def take_sample():
     """Look at this process, its garbage collected."""
     gc.collect()
     pages = int(Path("/proc/self/statm").read_text().split()[1])
@@ -60,7 +57,7 @@ class Trend(NamedTuple):
     allowed: float
 
     @property
-    def is_flat(self) -> bool:
+    def is_flat(self):
         """Whether it stays where it was, but for what heaps and thread pools do by chance."""
         return self.last - self.first <= self.allowed
 
@@ -75,7 +72,7 @@ _ALLOWED = {
 }
 
 
-def trends(samples: Sequence[Sample]) -> list[Trend]:
+def trends(samples):
     """Return how each measure went; the warm-up is the first fifth.
 
     Raises:
@@ -88,7 +85,7 @@ def trends(samples: Sequence[Sample]) -> list[Trend]:
     return [_trend(entry.name, kept[:third], kept[-third:]) for entry in fields(Sample)]
 
 
-def _trend(name: str, early: Sequence[Sample], late: Sequence[Sample]) -> Trend:
+def _trend(name, early, late):
     first = median(getattr(sample, name) for sample in early)
     last = median(getattr(sample, name) for sample in late)
     share, number = _ALLOWED[name]

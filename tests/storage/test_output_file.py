@@ -9,11 +9,7 @@ import stat
 
 import pytest
 
-from modular_tf.service.output_file import (
-    STANDARD_OUTPUT,
-    refuse_special,
-    write_output,
-)
+from modular_tf.service.output_file import STANDARD_OUTPUT, refuse_special, write_output
 
 
 def link_to_file(path):
@@ -21,26 +17,18 @@ def link_to_file(path):
     path.symlink_to(path.parent / "target")
 
 
-def link_to_device(path):
-    path.symlink_to("/dev/full")
-
-
-def link_to_nothing(path):
-    path.symlink_to(path.parent / "nothing")
-
-
-def bound_socket(path):
+def bind_socket(path):
     with socket.socket(socket.AF_UNIX) as made:
         made.bind(str(path))
 
 
 SPECIAL = {
     "a symbolic link to a file": link_to_file,
-    "a symbolic link to a device": link_to_device,
-    "a symbolic link to nothing": link_to_nothing,
+    "a symbolic link to a device": lambda path: path.symlink_to("/dev/full"),
+    "a symbolic link to nothing": lambda path: path.symlink_to(path.parent / "nothing"),
     "a directory": os.mkdir,
     "a FIFO": os.mkfifo,
-    "a socket": bound_socket,
+    "a socket": bind_socket,
 }
 
 
@@ -83,21 +71,15 @@ def test_a_link_that_comes_meanwhile_is_not_written_through(tmp_path, monkeypatc
     assert not path.is_symlink()
 
 
-def test_the_name_of_standard_output_is_no_file(tmp_path, monkeypatch, capfdbinary):
+def test_a_name_alone_is_a_file_in_the_current_directory_and_a_dash_is_none(
+    tmp_path, monkeypatch, capfdbinary
+):
     monkeypatch.chdir(tmp_path)
-
     write_output(STANDARD_OUTPUT, b"\xff")
-
-    assert capfdbinary.readouterr().out == b"\xff"
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_name_alone_is_a_file_in_the_current_directory(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
     write_output("report", b"new")
 
-    assert (tmp_path / "report").read_bytes() == b"new"
+    assert capfdbinary.readouterr().out == b"\xff"
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"report": b"new"}
 
 
 def test_nobody_else_can_write_to_directories_that_are_made_for_it(tmp_path):
@@ -123,8 +105,7 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch)
     with pytest.raises(OSError, match="No space"):
         write_output(str(path), b"new")
 
-    assert path.read_bytes() == b"old"
-    assert [entry.name for entry in tmp_path.iterdir()] == ["lock"]
+    assert {entry.name: entry.read_bytes() for entry in tmp_path.iterdir()} == {"lock": b"old"}
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o755, 0o600])

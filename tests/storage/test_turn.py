@@ -7,113 +7,102 @@ import os
 import signal
 import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import pytest
 
 from modular_tf.service.storage.private_directory import PrivateDirectory, Turn
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 # Tests of other areas may have imported JAX into this process, which warns at each fork. These
 # children run few lines.
 pytestmark = pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")
 
 
-def _fail_on_wait() -> None:
+def fail_on_wait():
     raise AssertionError("waited")
 
 
 @pytest.fixture
-def turn(tmp_path) -> Turn:
+def turn(tmp_path):
     return Turn(PrivateDirectory(str(tmp_path / "own")))
 
 
-def found_out(turn: Turn, *, timeout_s=0.0, check=_fail_on_wait, known=()) -> list[str]:
-    """Find something out; return what."""
-    found: list[str] = []
+def find_out(turn, work, *, timeout_s=0.0, check=fail_on_wait, known=()):
+    """Find something out by `work`, which is called with what is unknown and a reporter."""
     turn.find_out(
         ["a"],
         unknown=lambda items: [item for item in items if item not in known],
-        find_out=lambda items, _: found.extend(items),
+        find_out=work,
         timeout_s=timeout_s,
         check=check,
     )
+
+
+def found_out(turn, **settings):
+    """Find something out; return what."""
+    found = []
+    find_out(turn, lambda items, _: found.extend(items), **settings)
     return found
 
 
 @contextmanager
-def taken(turn: Turn) -> Iterator[Callable[[], None]]:
-    """Let another thread have the turn for the time of a block; yields what tells progress."""
-    begun, ends, told = threading.Event(), threading.Event(), []
+def taken(turn):
+    """Let another thread have the turn for the time of a block; yields what reports progress."""
+    begun, ends, reporters = threading.Event(), threading.Event(), []
 
-    def find_out(_, tell_progress):
-        told.append(tell_progress)
+    def work(_, report_progress):
+        reporters.append(report_progress)
         begun.set()
         assert ends.wait(60)
 
-    def run() -> None:
-        turn.find_out(["x"], unknown=list, find_out=find_out, timeout_s=0, check=_fail_on_wait)
-
-    thread = threading.Thread(target=run)
+    thread = threading.Thread(target=find_out, args=(turn, work))
     thread.start()
     assert begun.wait(60)
     try:
-        yield told[0]
+        yield reporters[0]
     finally:
         ends.set()
         thread.join()
 
 
-def is_free(turn: Turn) -> bool:
-    """Tell whether another thread need not wait."""
-    found: list[bool] = []
+def is_free(turn):
+    """Return whether another thread need not wait."""
+    found = []
 
-    def ask() -> None:
+    def try_it():
         try:
             found.append(bool(found_out(turn)))
         except AssertionError:
             found.append(False)
 
-    thread = threading.Thread(target=ask)
+    thread = threading.Thread(target=try_it)
     thread.start()
     thread.join()
     return found[0]
 
 
-def test_one_has_the_turn(turn):
+def test_one_has_the_turn_and_the_others_read_what_it_has_stored(turn):
+    known, found, waits = [], [], threading.Event()
+
+    def wait_for_it():
+        found.append(found_out(turn, timeout_s=60, check=waits.set, known=known))
+
     assert is_free(turn)
     with taken(turn):
         assert not is_free(turn)
-    assert is_free(turn)
-
-
-def test_the_others_read_what_the_first_has_stored(turn):
-    known: list[str] = []
-    waits = threading.Event()
-    found: list[list[str]] = []
-    with taken(turn):
-        thread = threading.Thread(
-            target=lambda: found.append(found_out(turn, timeout_s=60, check=waits.set, known=known))
-        )
+        thread = threading.Thread(target=wait_for_it)
         thread.start()
         assert waits.wait(60)
         known.append("a")
     thread.join()
     assert found == [[]]
+    assert is_free(turn)
 
 
 def test_a_thread_never_waits_for_its_own_turn(turn):
     """As a signal handler that loads plugins in the middle of somebody's first start."""
-    inner: list[list[str]] = []
-
-    def find_out(items, _):
-        inner.append(found_out(turn))
-        inner.append([] if is_free(turn) else ["still taken"])
-
-    turn.find_out(["b"], unknown=list, find_out=find_out, timeout_s=0, check=_fail_on_wait)
-    assert inner == [["a"], ["still taken"]]
+    inner = []
+    find_out(turn, lambda *_: inner.extend([found_out(turn), is_free(turn)]))
+    assert inner == [["a"], False]
 
 
 @pytest.mark.parametrize("place", [None, "/proc/nothing"])
@@ -124,7 +113,7 @@ def test_without_a_directory_nobody_waits(place):
 
 
 def test_without_locks_nobody_waits(turn, monkeypatch):
-    def flock(fd: int, operation: int) -> None:
+    def flock(_fd, _operation):
         raise OSError(37, "No locks available")
 
     monkeypatch.setattr(fcntl, "flock", flock)
@@ -137,7 +126,7 @@ def test_a_turn_ends_with_what_raises(turn):
         raise KeyError
 
     with pytest.raises(KeyError):
-        turn.find_out(["a"], unknown=list, find_out=fail, timeout_s=0, check=_fail_on_wait)
+        find_out(turn, fail)
     assert is_free(turn)
 
 
@@ -145,18 +134,16 @@ def test_an_interrupt_at_any_step_ends_the_turn(run_python, tmp_path):
     """Also while the exception of the interrupt is kept, and with it all that its frames hold."""
     run_python(
         """
-        import sys, threading
-        from modular_tf.service.storage.private_directory import PrivateDirectory
+        import sys
         from modular_tf.service.storage.private_directory import PrivateDirectory, Turn
-        from tests.storage.test_turn import is_free
+        from tests.storage.test_turn import find_out, is_free
         from tests.stress.moments import InterruptError, MomentOfStep
 
         def interrupt():
             raise InterruptError
 
         def work():
-            turn.find_out(["a"], unknown=list, find_out=lambda _, tell: tell(), timeout_s=0,
-                          check=interrupt)
+            find_out(turn, lambda _, report: report(), check=interrupt)
 
         turn = Turn(PrivateDirectory(sys.argv[1]))
         work()  # the first time modules are imported
@@ -179,12 +166,12 @@ def test_an_interrupt_at_any_step_ends_the_turn(run_python, tmp_path):
 
 def test_a_forked_child_neither_ends_nor_keeps_the_turn_of_its_parent(turn):
     reads, writes = os.pipe()
-    children: list[int] = []
+    children = []
 
-    def find_out(_, tell_progress):
+    def work(_, report_progress):
         if (child := os.fork()) == 0:
             os.close(writes)
-            tell_progress()
+            report_progress()
             try:
                 os.read(reads, 1)  # lives longer than the turn
             finally:
@@ -192,7 +179,7 @@ def test_a_forked_child_neither_ends_nor_keeps_the_turn_of_its_parent(turn):
         children.append(child)
         assert not is_free(turn)
 
-    turn.find_out(["a"], unknown=list, find_out=find_out, timeout_s=0, check=_fail_on_wait)
+    find_out(turn, work)
     assert is_free(turn)
     os.close(writes)
     os.close(reads)
@@ -202,13 +189,12 @@ def test_a_forked_child_neither_ends_nor_keeps_the_turn_of_its_parent(turn):
 def test_a_forked_child_that_leaves_the_work_leaves_the_parent_its_turn(turn):
     parent = os.getpid()
 
-    def find_out(*_):
-        child = os.fork()
-        if child:
+    def work(*_):
+        if child := os.fork():
             os.waitpid(child, 0)
             assert not is_free(turn)
 
-    turn.find_out(["a"], unknown=list, find_out=find_out, timeout_s=0, check=_fail_on_wait)
+    find_out(turn, work)
     if os.getpid() != parent:
         os._exit(0)
 
@@ -217,32 +203,33 @@ def test_the_turn_of_a_killed_process_is_free(turn):
     reads, writes = os.pipe()
     if (child := os.fork()) == 0:
 
-        def find_out(*_):
+        def work(*_):
             os.write(writes, b"x")
             signal.pause()
 
-        turn.find_out(["a"], unknown=list, find_out=find_out, timeout_s=0, check=_fail_on_wait)
+        find_out(turn, work)
     os.read(reads, 1)
     assert not is_free(turn)
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     assert is_free(turn)
+    os.close(reads)
+    os.close(writes)
 
 
 def test_a_wait_goes_on_as_long_as_an_owner_makes_progress(turn):
-    """The owner tells of it whenever the timeout would be over, until it has been asked often."""
-    asked: list[None] = []
-    with taken(turn) as tell_progress:
+    """The owner reports it whenever the timeout would be over."""
+    checks = []
+    with taken(turn) as report_progress:
 
-        def check() -> None:
-            asked.append(None)
-            tell_progress()
+        def check():
+            checks.append(None)
+            report_progress()
 
-        waits = threading.Thread(
-            target=found_out, args=(turn,), kwargs={"timeout_s": 1.0, "check": check}
-        )
+        settings = {"timeout_s": 0.5, "check": check}
+        waits = threading.Thread(target=found_out, args=(turn,), kwargs=settings)
         waits.start()
-        while len(asked) < 100:  # as many polls take longer than the timeout
+        while len(checks) < 50:  # as many polls take longer than the timeout
             waits.join(0.01)
             assert waits.is_alive()
     waits.join()

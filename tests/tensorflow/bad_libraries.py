@@ -1,7 +1,7 @@
-"""Libraries of many kinds, each laid where TensorFlow finds it: what it loads and what ends it.
+"""Libraries that TensorFlow finds: those that it loads, that it passes over, and that end it.
 
-`CASES` has ten kinds and their neighbours. The init functions create a file, if a variable names
-one, so that it is seen whether they were called.
+The init functions create a file, if a variable names one, so that it is seen whether they were
+called.
 """
 
 from __future__ import annotations
@@ -53,7 +53,6 @@ class Case:
 
     Attributes:
         name: What is the matter with them.
-        kind: The number of the kind among the ten, 0 for a neighbour.
         files: What makes each file, by its name; called with the path to make.
         way: `import`: they lie in `tensorflow-plugins`; `register`: the only one is given to
             `tf.experimental.register_filesystem_plugin`.
@@ -62,15 +61,12 @@ class Case:
     """
 
     name: str
-    kind: int
     files: Mapping[str, Callable[[Path], None]] = field(default_factory=dict)
     way: str = "import"
     variable: str = ""
 
-    def lay(self, folder: Path) -> None:
-        """Make its files in a folder, which is emptied before."""
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
+    def make_in(self, folder: Path) -> None:
+        """Make its files in a folder."""
         for name, make in self.files.items():
             make(folder / name)
 
@@ -134,54 +130,51 @@ def source(text: str, *, framework: bool = False) -> Callable[[Path], None]:
 
 def registered(name: str, make: Callable[[Path], None]) -> Case:
     """Return the case of one filesystem plugin that a program registers."""
-    return Case(name, 0, {"plugin.so": make}, way="register")
+    return Case(name, {"plugin.so": make}, way="register")
 
 
 CASES = (
-    Case("undefined symbol", 1, {"undefined.so": source(_UNDEFINED)}),
-    Case("undefined symbol, version in the name", 1, {"u.so.1.2": source(_UNDEFINED)}),
+    Case("undefined symbol", {"undefined.so": source(_UNDEFINED)}),
+    Case("undefined symbol, version in the name", {"u.so.1.2": source(_UNDEFINED)}),
     Case(
         "undefined symbol in a companion",
-        1,
         {"c.so": partial(_with_library, source=_NEEDS_COMPANION, needed=_COMPANION, stays=True)},
     ),
-    Case("the framework is not named as needed", 1, {"unnamed.so": source(_REFUSES)}),
-    Case("text file", 2, {"text.so": partial(_text, length=700)}),
-    Case("short text file", 2, {"short.so": partial(_text, length=5)}),
-    Case("empty file", 2, {"empty.so": partial(_text, length=0)}),
-    Case("directory", 2, {"directory.so": _directory}),
-    Case("file cut off in its header", 2, {"header.so": partial(_cut, length=40)}),
-    Case("file cut off in a segment", 2, {"cut.so": partial(_cut, length=5000)}),
-    Case("link that leads nowhere", 2, {"dangling.so": _dangling}),
+    Case("the framework is not named as needed", {"unnamed.so": source(_REFUSES)}),
+    Case("text file", {"text.so": partial(_text, length=700)}),
+    Case("short text file", {"short.so": partial(_text, length=5)}),
+    Case("empty file", {"empty.so": partial(_text, length=0)}),
+    Case("directory", {"directory.so": _directory}),
+    Case("file cut off in its header", {"header.so": partial(_cut, length=40)}),
+    Case("file cut off in a segment", {"cut.so": partial(_cut, length=5000)}),
+    Case("link that leads nowhere", {"dangling.so": _dangling}),
     Case(
         "needed library is missing",
-        3,
         {"n.so": partial(_with_library, source=_NEEDS_ABSENT, needed=_ABSENT, stays=False)},
     ),
-    Case("constructor crashes, device", 4, {"d.so": source(_CRASH + _DEVICE)}),
-    Case("constructor crashes, filesystem", 4, {"f.so": source(_CRASH + _FILESYSTEM)}),
-    Case("constructor crashes, no plugin", 4, {"p.so": source(_CRASH + _PLAIN)}),
-    Case("SE_InitPlugin aborts", 5, {"aborts.so": source(_ABORTS)}),
-    Case("SE_InitPlugin sets an error", 6, {"refuses.so": source(_REFUSES, framework=True)}),
-    Case("SE_InitPlugin fills nothing", 6, {"nothing.so": source(_DEVICE)}),
-    Case("two copies of one platform", 7, {"one.so": _device, "two.so": _device}),
+    Case("constructor crashes, device", {"d.so": source(_CRASH + _DEVICE)}),
+    Case("constructor crashes, filesystem", {"f.so": source(_CRASH + _FILESYSTEM)}),
+    Case("constructor crashes, no plugin", {"p.so": source(_CRASH + _PLAIN)}),
+    Case("SE_InitPlugin aborts", {"aborts.so": source(_ABORTS)}),
+    Case("SE_InitPlugin sets an error", {"refuses.so": source(_REFUSES, framework=True)}),
+    Case("SE_InitPlugin fills nothing", {"nothing.so": source(_DEVICE)}),
+    Case("two copies of one platform", {"one.so": _device, "two.so": _device}),
     Case(
         "two platforms of one device type",
-        7,
         {"one.so": _device, "two.so": partial(_device, name="TWO")},
     ),
-    Case("a platform of TensorFlow's own", 7, {"host.so": partial(_device, name="HOST")}),
-    Case("filesystem only", 8, {"filesystem.so": source(_FILESYSTEM)}),
-    Case("kernels only", 9, {"kernels.so": source(_KERNELS)}),
-    Case("no name of a library", 10, {"x.so.txt": source(_UNDEFINED)}),
-    Case("version that is no number", 10, {"x.so.one": source(_UNDEFINED)}),
-    Case("no plugin", 0, {"plain.so": source(_PLAIN)}),
-    Case("name that ends in a dot", 0, {"plain.so.": source(_PLAIN)}),
-    Case("good device", 0, {"good.so": _device}),
-    Case("device of TensorFlow 2.7", 0, {"d.so": partial(_device, variant="dialect-2.7")}),
-    Case("device without timers", 0, {"d.so": partial(_device, variant="no-timers")}),
+    Case("a platform of TensorFlow's own", {"host.so": partial(_device, name="HOST")}),
+    Case("filesystem only", {"filesystem.so": source(_FILESYSTEM)}),
+    Case("kernels only", {"kernels.so": source(_KERNELS)}),
+    Case("no name of a library", {"x.so.txt": source(_UNDEFINED)}),
+    Case("version that is no number", {"x.so.one": source(_UNDEFINED)}),
+    Case("no plugin", {"plain.so": source(_PLAIN)}),
+    Case("name that ends in a dot", {"plain.so.": source(_PLAIN)}),
+    Case("good device", {"good.so": _device}),
+    Case("device of TensorFlow 2.7", {"d.so": partial(_device, variant="dialect-2.7")}),
+    Case("device without timers", {"d.so": partial(_device, variant="no-timers")}),
     *(
-        Case(f"device of {name}", 0, {"d.so": partial(_device, variant=f"dialect-{variant}")})
+        Case(f"device of {name}", {"d.so": partial(_device, variant=f"dialect-{variant}")})
         for name, variant in (
             ("TensorFlow 2.5", "2.5"),
             ("the RFC", "rfc"),
@@ -190,13 +183,12 @@ CASES = (
     ),
     Case(
         "two good devices",
-        0,
         {"one.so": _device, "two.so": partial(_device, kind="OTHER", name="TWO")},
     ),
-    Case("device of the variable", 0, {"good.so.away": _device}, variable="good.so.away"),
-    Case("device of the variable too", 7, {"good.so": _device}, variable="good.so"),
-    Case("text file of the variable", 2, {"x": partial(_text, length=700)}, variable="x"),
-    Case("nothing at the variable's path", 0, variable="nothing.so"),
+    Case("device of the variable", {"good.so.away": _device}, variable="good.so.away"),
+    Case("device of the variable too", {"good.so": _device}, variable="good.so"),
+    Case("text file of the variable", {"x": partial(_text, length=700)}, variable="x"),
+    Case("nothing at the variable's path", variable="nothing.so"),
     registered("good filesystem", _filesystem),
     registered("scheme of TensorFlow's own", partial(_filesystem, scheme="gs")),
     registered("table without cleanup", partial(_filesystem, variant="cleanup-null")),

@@ -1,56 +1,56 @@
-"""What all tests of the bridge into TensorFlow share."""
+"""What all tests of the bridge into TensorFlow share: one process that has imported it."""
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+import os
+from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.fixtures.tensorflow import *  # noqa: F403
+from tests.fixtures.children import describe
+from tests.fixtures.tensorflow import environment_of_tensorflow, tensorflow_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from pathlib import Path
 
-    from tests.fixtures.children import PythonRunner
-
-ACTIONS = Path(__file__).with_name("actions.py")
-READING = Path(__file__).with_name("reading_actions.py")
+    from tests.fixtures.forked_children import ForkServer
 
 
-class ActionRunner(Protocol):
-    """Performs the actions of `actions.py` on a folder, in a child process."""
-
-    def __call__(self, setup: str, root: str, env: Mapping[str, str] | None = None) -> Any:
-        """Return what came of each action, by its name.
-
-        Args:
-            setup: Source text that registers the scheme; it finds `mtf`, `mtft` and `tf`.
-            root: A folder of that scheme.
-            env: More variables.
-        """
+def linked_site(folder: Path) -> Path:
+    """Return a folder `site-packages` that has TensorFlow, and an empty `tensorflow-plugins`."""
+    site = folder / "site-packages"
+    site.mkdir(parents=True)
+    for entry in tensorflow_folder().iterdir():
+        (site / entry.name).symlink_to(entry)
+    (site / "tensorflow-plugins").mkdir()
+    return site
 
 
-@pytest.fixture
-def perform(run_python: PythonRunner, tensorflow_environment: dict[str, str]) -> ActionRunner:
-    """Return what performs the actions; see `ActionRunner`."""
+@pytest.fixture(scope="session")
+def tensorflow_site(tmp_path_factory) -> Path:
+    """The folder `site-packages` that the process of the tests imports TensorFlow from."""
+    return linked_site(tmp_path_factory.mktemp("tensorflow"))
 
-    def run(setup: str, root: str, env: Mapping[str, str] | None = None) -> Any:
-        environment = {**tensorflow_environment, **(env or {})}
-        done = run_python(ACTIONS, setup, root, env=environment, timeout=240)
-        return json.loads(done.stdout.splitlines()[-1])
 
-    return run
+@pytest.fixture(scope="session")
+def tensorflow(fork_server, tensorflow_site: Path) -> ForkServer:
+    """The process that has imported TensorFlow; no thread runs in it."""
+    path = filter(None, [str(tensorflow_site), os.environ.get("PYTHONPATH")])
+    of_process = {"PYTHONPATH": os.pathsep.join(path), "OPENBLAS_NUM_THREADS": "1"}
+    return fork_server("import tensorflow", {**environment_of_tensorflow(), **of_process})
 
 
 @pytest.fixture
-def read(run_python: PythonRunner, tensorflow_environment: dict[str, str]) -> Any:
-    """Return what performs `reading_actions.py` and returns what came of each."""
+def run_tensorflow(tensorflow: ForkServer, tmp_path: Path):
+    """Return what runs source text, or a script, with TensorFlow; it must end with status 0."""
 
-    def run(setup: str, folder: Path, root: str, env: Mapping[str, str] | None = None) -> Any:
-        environment = {**tensorflow_environment, **(env or {})}
-        done = run_python(READING, setup, folder, root, env=environment, timeout=240)
-        return json.loads(done.stdout.splitlines()[-1])
+    def run(program, *arguments, env=None):
+        code = program if isinstance(program, str) else program.read_text("utf-8")
+        environment = {**environment_of_tensorflow(), **(env or {})}
+        done = tensorflow.run(
+            code, *arguments, folder=tmp_path, environment=environment, timeout=240
+        )
+        assert done.returncode == 0, describe(done)
+        return done
 
     return run

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from tests.fixtures.clients import S3_CLIENTS, client_libraries
 from tests.fixtures.matrices import sampled
+from tests.fixtures.tensorflow import environment_of_tensorflow
 from tests.tensorflow import action_tables
 from tests.tensorflow.action_list import DONE
 
@@ -19,37 +21,44 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+pytestmark = [pytest.mark.xdist_group("tensorflow"), pytest.mark.wild, pytest.mark.emulator]
+
 # What no web server can do; the shards of a dataset are listed.
 NEEDS_LISTING = {"listing", "dataset"}
 # What a client of a store cannot do, and the error says so.
 CANNOT = {client: {"gfile_append"} for client in ("obstore.fsspec", "pyarrow.by.fsspec")}
-CALLS = Path(__file__).with_name("calls.toml")
-pytestmark = [pytest.mark.xdist_group("tensorflow")]
+FOLDER = Path(__file__).parent
 
-_SERVICE = "service = mtf.PluginService(); service.load();"
+_SERVICE = "service = mtf.PluginService(); service.load()"
 _SETUPS = {
-    "a plugin": (f"{_SERVICE} mtft.register({{'other': 'ram'}}, service=service)", "other://top"),
-    "local files": (
-        f"{_SERVICE} mtft.register({{'disk': 'file'}}, service=service)",
-        "disk://{folder}",
-    ),
-    "a plugin with a limit of time": (
-        """
+    "a plugin": f"{_SERVICE}; mtft.register({{'mine': 'ram'}}, service=service)",
+    "local files": f"{_SERVICE}; mtft.register({{'mine': 'file'}}, service=service)",
+    "a plugin with a limit of time": """
 service = mtf.PluginService(call_timeout_s=60)
 service.load()
-mtft.register({'other': 'ram'}, service=service)
+mtft.register({'mine': 'ram'}, service=service)
 """,
-        "other://top",
-    ),
-    "fsspec's memory": (
-        f"""
+    "fsspec's memory": f"""
 import fsspec
 {_SERVICE}
-mtft.register_filesystem("mem", fsspec.filesystem("memory"), service=service)
+mtft.register_filesystem("mine", fsspec.filesystem("memory"), service=service)
 """,
-        "mem://top",
-    ),
 }
+
+
+@pytest.fixture
+def perform(run_tensorflow):
+    """Return what performs the actions of a program; it returns what that reports of them."""
+
+    def run(program, *arguments, env=None):
+        done = run_tensorflow(FOLDER / program, *arguments, env=env)
+        return json.loads(done.stdout.splitlines()[-1])
+
+    return run
+
+
+def _failed(found):
+    return {name for name, how in found.items() if how != DONE}
 
 
 def _lost(came):
@@ -70,18 +79,16 @@ def test_the_tables_of_the_documents_have_every_action(program):
     assert [line[0] for line in lines] == list(action_tables.titles(program).values())
 
 
-@pytest.mark.parametrize("kind", sampled(_SETUPS, ["a plugin", "fsspec's memory"]))
+@pytest.mark.parametrize("kind", sampled(_SETUPS, ["fsspec's memory"]))
 def test_all_actions_work_on(kind, perform, tmp_path):
-    setup, root = _SETUPS[kind]
+    came = perform("actions.py", _SETUPS[kind], f"mine://{tmp_path}/top")
 
-    came = perform(setup, root.format(folder=tmp_path))
-
-    assert {name for name, how in came["found"].items() if how != "done"} == _lost(came), came
+    assert _failed(came["found"]) == _lost(came), came
     assert len(came["found"]) > 15
     if kind == "fsspec's memory":
         _compare_with_the_table(kind, came)
     # What a new version of TensorFlow calls is to be looked at before it is relied on.
-    known = tomllib.loads(CALLS.read_text("utf-8"))[came["version"]]
+    known = tomllib.loads((FOLDER / "calls.toml").read_text("utf-8"))[came["version"]]
     assert {name: set(calls) - set(known[name]) for name, calls in came["calls"].items()} == {
         name: set() for name in known
     }
@@ -96,8 +103,6 @@ mtft.register({"%s": "%s"}, service=service)
 """
 
 
-@pytest.mark.wild
-@pytest.mark.emulator
 @pytest.mark.parametrize("scheme", sampled(_OF_STORES, ["s3"]))
 def test_all_actions_work_on_the_store(scheme, perform, wild_plugins, request):
     fixture, name = _OF_STORES[scheme]
@@ -105,33 +110,26 @@ def test_all_actions_work_on_the_store(scheme, perform, wild_plugins, request):
     library = wild_plugins.gcs_library if scheme == "gs" else wild_plugins.io_library
     root = f"{store.base_uri}/{scheme}-in-tensorflow".replace(scheme, name, 1)
 
-    came = perform(
-        _LOAD_STORE % (name, scheme), root, {**store.environment, "WILD_PLUGIN": str(library)}
-    )
+    env = {**store.environment, "WILD_PLUGIN": str(library)}
+    came = perform("actions.py", _LOAD_STORE % (name, scheme), root, env=env)
 
-    assert {name for name, how in came["found"].items() if how != "done"} == _lost(came), came
+    assert _failed(came["found"]) == _lost(came), came
     if scheme == "s3":
         _compare_with_the_table("tensorflow-io's plugin", came)
 
 
-_REGISTER = """
-service = mtf.PluginService()
-service.load()
-mtft.register_filesystem("mine", fs, service=service)
-"""
+@pytest.mark.parametrize("client", sampled(S3_CLIENTS, ["obstore"]))
+def test_all_actions_work_on_a_client(client, perform, s3_store):
+    places = [environment_of_tensorflow()["PYTHONPATH"], str(client_libraries("store-clients"))]
+    setup = (
+        f"endpoint = {s3_store.endpoint!r}\n{dedent(S3_CLIENTS[client])}\n{_SERVICE}\n"
+        "mtft.register_filesystem('mine', fs, service=service)"
+    )
+    env = {**s3_store.environment, "PYTHONPATH": os.pathsep.join(places)}
 
+    came = perform("actions.py", setup, f"mine://fixture/{client}-in-tensorflow", env=env)
 
-@pytest.mark.emulator
-@pytest.mark.parametrize("client", sampled(S3_CLIENTS, ["obstore", "pyarrow"]))
-def test_all_actions_work_on_a_client(client, perform, s3_store, tensorflow_environment):
-    places = [tensorflow_environment["PYTHONPATH"], str(client_libraries("store-clients"))]
-    setup = f"endpoint = {s3_store.endpoint!r}\n{dedent(S3_CLIENTS[client])}{_REGISTER}"
-    environment = {**s3_store.environment, "PYTHONPATH": os.pathsep.join(places)}
-
-    came = perform(setup, f"mine://fixture/{client}-in-tensorflow", environment)
-
-    failed = {name for name, how in came["found"].items() if how != "done"}
-    assert failed == _lost(came) | CANNOT.get(client, set()), came
+    assert _failed(came["found"]) == _lost(came) | CANNOT.get(client, set()), came
     if client in action_tables.head("actions.py"):
         _compare_with_the_table(client, came)
 
@@ -151,22 +149,21 @@ mtft.register_filesystem("zipped", ZipFileSystem(archive), service=service)
 """
 
 
-def test_what_is_read_comes_from_an_archive_too(read, tmp_path):
+def test_what_is_read_comes_from_an_archive_too(perform, tmp_path):
     (tmp_path / "files").mkdir()
 
-    found = read(_ZIP, tmp_path / "files", "zipped://")
+    found = perform("reading_actions.py", _ZIP, tmp_path / "files", "zipped://")
 
     action_tables.compare("reading_actions.py", "zip archive of fsspec", found)
 
 
-@pytest.mark.wild
-@pytest.mark.emulator
-def test_what_is_read_comes_from_a_web_server_too(read, wild_plugins, http_store):
+def test_what_is_read_comes_from_a_web_server_too(perform, wild_plugins, http_store):
     folder = http_store.folder / "files"
     folder.mkdir()
     env = {**http_store.environment, "WILD_PLUGIN": str(wild_plugins.io_library)}
+    setup = _LOAD_STORE % ("http", "http")
 
-    found = read(_LOAD_STORE % ("http", "http"), folder, f"{http_store.base_uri}/files", env)
+    found = perform("reading_actions.py", setup, folder, f"{http_store.base_uri}/files", env=env)
 
-    assert {name for name, how in found.items() if how != "done"} == NEEDS_LISTING, found
+    assert _failed(found) == NEEDS_LISTING, found
     action_tables.compare("reading_actions.py", "web server by tensorflow-io", found)

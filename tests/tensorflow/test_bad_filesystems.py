@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 pytestmark = [pytest.mark.xdist_group("tensorflow")]
@@ -49,12 +51,7 @@ def error_of(call):
 """
 
 
-@pytest.fixture(scope="module")
-def tensorflow(tensorflow_environment):
-    return tensorflow_environment
-
-
-def test_each_gives_a_typed_error_with_our_words(run_python, tensorflow):
+def test_each_gives_a_typed_error_with_our_words(run_tensorflow):
     code = """
 import json
 found = {}
@@ -79,9 +76,7 @@ note("SystemExit", leave, read)
 g.GFile("ram://goes-on", "w").write("on")
 print(json.dumps(found))
 """
-    import json
-
-    done = run_python(_START + code, env=tensorflow, timeout=120)
+    done = run_tensorflow(_START + code)
     found = json.loads(done.stdout.splitlines()[-1])
 
     assert found["raises ValueError"].startswith("InvalidArgumentError: ")
@@ -97,7 +92,7 @@ print(json.dumps(found))
     assert found["missing operation"].startswith("UnimplementedError: ")
 
 
-def test_a_filesystem_may_keep_what_it_is_given(run_python, tensorflow):
+def test_a_filesystem_may_keep_what_it_is_given(run_tensorflow):
     code = """
 from modular_tf import WritableFile
 
@@ -124,10 +119,10 @@ with g.GFile("keeping://x", "wb") as file:
         file.write(part)
 assert whole == b"".join(parts)
 """
-    run_python(_START + code, env=tensorflow, timeout=120)
+    run_tensorflow(_START + code)
 
 
-def test_what_cannot_be_registered_is_refused(run_python, tensorflow):
+def test_what_cannot_be_registered_is_refused(run_tensorflow):
     code = """
 from modular_tf.errors import AlreadyExistsError, NotFoundError
 def refused(kind, call):
@@ -151,10 +146,10 @@ assert outcomes.pop("gs", "taken") == "taken"  # TensorFlow up to 2.16 brings th
 assert outcomes == {"ram": "taken", "bad": "rebound"}, outcomes
 assert g.GFile("ram://x", "w").write("a") is None
 """
-    run_python(_START + code, env=tensorflow, timeout=120)
+    run_tensorflow(_START + code)
 
 
-def test_a_message_that_is_not_utf_8_is_told(run_python, tensorflow, fixture_plugin):
+def test_a_message_that_is_not_utf_8_is_told(run_tensorflow, fixture_plugin):
     library = fixture_plugin("read-fails-oddly")
     code = f"""
 service.load({str(library)!r})
@@ -165,4 +160,4 @@ said = error_of(lambda: g.GFile("fixture://h/f", "rb").read(4))
 assert said.startswith("UnavailableError: read 'fixture://h/f'"), said
 assert "na\u00efve \u20ac \\\\xff\\\\xe2\\\\x82" in said, said
 """
-    run_python(_START + code, env=tensorflow, timeout=120)
+    run_tensorflow(_START + code)

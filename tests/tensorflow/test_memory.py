@@ -23,7 +23,7 @@ g = tf.io.gfile
 
 
 @pytest.mark.parametrize("options", ["", "call_timeout_s=60"])
-def test_many_files_leave_nothing_behind(options, run_python, tensorflow_environment):
+def test_many_files_leave_nothing_behind(options, run_tensorflow):
     code = """
 def resident_kib():
     with open("/proc/self/status") as status:
@@ -66,4 +66,4 @@ growth = [after[0] - before[0] for before, after in zip(rounds, rounds[1:])]
 print(growth)
 assert min(growth) < 100, growth
 """
-    run_python(_START.format(options=options) + code, env=tensorflow_environment, timeout=240)
+    run_tensorflow(_START.format(options=options) + code)

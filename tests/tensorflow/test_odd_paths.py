@@ -7,7 +7,7 @@ import pytest
 pytestmark = [pytest.mark.xdist_group("tensorflow")]
 
 
-def test_bytes_that_are_no_utf_8_work_or_give_a_typed_error(run_python, tensorflow_environment):
+def test_bytes_that_are_no_utf_8_work_or_give_a_typed_error(run_tensorflow):
     code = r"""
 import os
 import tensorflow as tf
@@ -58,4 +58,4 @@ assert "is not UTF-8" in said and r"\xff\xfe" in said, said
 g.rmtree(folder)
 assert not g.exists(folder)
 """
-    run_python(code, env=tensorflow_environment, timeout=120)
+    run_tensorflow(code)

@@ -55,14 +55,9 @@ mtft.register_filesystem("far", Far(), service=service)
 
 
 @pytest.fixture
-def run(run_python, tensorflow_environment):
+def run(run_tensorflow):
     """Return what a subject prints last, as JSON."""
-
-    def run(code):
-        done = run_python(_START + code, env=tensorflow_environment, timeout=120)
-        return json.loads(done.stdout.splitlines()[-1])
-
-    return run
+    return lambda code: json.loads(run_tensorflow(_START + code).stdout.splitlines()[-1])
 
 
 def test_blocks_grow_while_reads_go_on_and_a_jump_makes_them_small_again(run):

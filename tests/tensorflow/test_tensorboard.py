@@ -18,9 +18,9 @@ from tests.fixtures.clients import S3_CLIENTS, client_libraries, with_places
 from tests.fixtures.compiler import compile_object, link_library
 from tests.fixtures.matrices import sampled
 from tests.fixtures.process_group import running_server
-from tests.fixtures.tensorflow import installed, tensorflow_folder
+from tests.fixtures.tensorflow import environment_of_tensorflow, installed, tensorflow_folder
 
-pytestmark = [pytest.mark.xdist_group("tensorflow")]
+pytestmark = [pytest.mark.xdist_group("tensorflow"), pytest.mark.wild, pytest.mark.emulator]
 
 _POSIX = Path(__file__).parents[2] / "contrib" / "posix_filesystem" / "src"
 _MAX_START_S = 180  # it imports TensorFlow
@@ -43,7 +43,7 @@ with tf.summary.create_file_writer(folder + "/run").as_default():
 """
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def disk_plugin():
     """The plugin of the local disk, under a scheme that TensorFlow lacks."""
     macros = ("_GNU_SOURCE", 'MTF_POSIX_SCHEMES="mydisk"')
@@ -52,104 +52,86 @@ def disk_plugin():
     return link_library("libmydisk.so", objects, options, cxx=False)
 
 
-def _ask(url):
-    """Return TensorBoard's answer, or None where it has none yet."""
+def _losses_at(url):
+    """Return the scalars of TensorBoard's answer, or None where it has none yet."""
     try:
-        with urllib.request.urlopen(url) as reply:
-            return json.load(reply)
+        with urllib.request.urlopen(f"{url}data/plugin/scalars/scalars?run=run&tag=loss") as reply:
+            return [round(value, 6) for _, _, value in json.load(reply)]
     except urllib.error.HTTPError:
         return None
 
 
-def _losses_shown(folder, environment, log, *options):
-    """Start TensorBoard's command on a folder, and return the scalars that it answers over HTTP."""
-    command = [sys.executable, "-m", "tensorboard.main", "--logdir", folder, *options]
-    command += ["--host", "127.0.0.1", "--port", "0", "--reload_interval", "1"]
-    env = {**os.environ, **environment}
-    ready = r"TensorBoard \S+ at (http://127\.0\.0\.1:\d+/)"
-    start = running_server(command, ready, log=log, cwd=log.parent, env=env, limit_s=_MAX_START_S)
-    with start as found:
-        url = f"{found[1]}data/plugin/scalars/scalars?run=run&tag=loss"
-        end = time.monotonic() + _MAX_WAIT_S
-        while (points := _ask(url)) is None and time.monotonic() < end:
-            time.sleep(0.2)
-    assert points is not None, log.read_text()
-    return [round(value, 6) for _, _, value in points]
+@pytest.fixture
+def losses_shown(tmp_path):
+    """Return what starts TensorBoard's command on a folder, and returns the scalars it shows."""
+
+    def shown(folder, environment):
+        command = [sys.executable, "-m", "tensorboard.main", "--logdir", folder]
+        command += ["--host", "127.0.0.1", "--port", "0", "--reload_interval", "1"]
+        env, log = {**os.environ, **environment}, tmp_path / "log"
+        ready = r"TensorBoard \S+ at (http://127\.0\.0\.1:\d+/)"
+        with running_server(
+            command, ready, log=log, cwd=tmp_path, env=env, limit_s=_MAX_START_S
+        ) as found:
+            end = time.monotonic() + _MAX_WAIT_S
+            while (losses := _losses_at(found[1])) is None and time.monotonic() < end:
+                time.sleep(0.2)
+        assert losses is not None, log.read_text()
+        return losses
+
+    return shown
 
 
-def test_shows_a_plugin_of_ours(run_python, tensorflow_environment, disk_plugin, tmp_path):
-    environment = {**tensorflow_environment, "MODULAR_TF_PLUGIN_PATH": str(disk_plugin)}
-    folder = f"mydisk://{tmp_path}/logs"
-    run_python(_WRITE, "mydisk", folder, env=environment)
-
-    assert _losses_shown(folder, environment, tmp_path / "log") == _LOSSES
+def _by_installed_client(s3_store):
+    found = with_places(tensorflow_folder(), client_libraries("store-clients"))
+    named = {"AWS_ENDPOINT_URL": s3_store.endpoint, "MODULAR_TF_FSSPEC_FALLBACK": "1"}
+    return s3_store.uri("tensorboard-by-a-client"), {**found, **named}
 
 
-@pytest.mark.wild
-@pytest.mark.emulator
-def test_shows_a_bucket(run_python, tensorflow_environment, wild_plugins, s3_store, tmp_path):
-    environment = {**tensorflow_environment, **s3_store.environment}
-    environment["MODULAR_TF_PLUGIN_PATH"] = str(wild_plugins.io_library)
-    folder = s3_store.uri("tensorboard")
-    run_python(_WRITE, "s3", folder, env=environment)
-
-    assert _losses_shown(folder, environment, tmp_path / "log") == _LOSSES
-
-
-@pytest.mark.emulator
-def test_shows_a_bucket_by_an_installed_client(
-    run_python, tensorflow_environment, s3_store, tmp_path
-):
-    environment = {**tensorflow_environment, **s3_store.environment}
-    environment |= with_places(tensorflow_folder(), client_libraries("store-clients"))
-    environment |= {"AWS_ENDPOINT_URL": s3_store.endpoint, "MODULAR_TF_FSSPEC_FALLBACK": "1"}
-    folder = s3_store.uri("tensorboard-by-a-client")
-    run_python(_WRITE, "s3", folder, env=environment)
-
-    assert _losses_shown(folder, environment, tmp_path / "log") == _LOSSES
-
-
-@pytest.mark.emulator
-@pytest.mark.parametrize("client", sampled(S3_CLIENTS, ["obstore", "pyarrow"]))
-def test_shows_a_bucket_by_a_client(run_python, tensorflow_environment, client, s3_store, tmp_path):
+def _by_client(client, s3_store, folder):
     source = f"endpoint = {s3_store.endpoint!r}\n{dedent(S3_CLIENTS[client])}"
-    (tmp_path / "my_store.py").write_text(source)
-    (tmp_path / "config.toml").write_text('[filesystems]\nmine = {object = "my_store:fs"}\n')
-    places = (tensorflow_environment["PYTHONPATH"], client_libraries("store-clients"), tmp_path)
+    (folder / "my_store.py").write_text(source)
+    (folder / "config.toml").write_text('[filesystems]\nmine = {object = "my_store:fs"}\n')
+    places = (
+        environment_of_tensorflow()["PYTHONPATH"], client_libraries("store-clients"), folder,
+    )  # fmt: skip
     environment = {
-        **tensorflow_environment,
-        **s3_store.environment,
         "PYTHONPATH": os.pathsep.join(map(str, places)),
-        "MODULAR_TF_CONFIG": str(tmp_path / "config.toml"),
+        "MODULAR_TF_CONFIG": str(folder / "config.toml"),
     }
-    folder = f"mine://fixture/tensorboard-{client}"
-    run_python(_WRITE, "mine", folder, env=environment)
-
-    assert _losses_shown(folder, environment, tmp_path / "log") == _LOSSES
+    return f"mine://fixture/tensorboard-{client}", environment
 
 
-@pytest.fixture(scope="session")
-def tensorboard_alone():
-    """A folder with TensorBoard and without TensorFlow."""
-    return installed("tensorboard")
+_WAYS = ["plugin", "installed client", *S3_CLIENTS]
 
 
-def test_shows_them_without_tensorflow(
-    run_python, tensorflow_environment, tensorboard_alone, disk_plugin, tmp_path
-):
-    environment = {**tensorflow_environment, "MODULAR_TF_PLUGIN_PATH": str(disk_plugin)}
+@pytest.mark.parametrize("way", sampled(_WAYS, ["plugin", "obstore"]))
+def test_a_bucket_is_shown(way, run_tensorflow, losses_shown, wild_plugins, s3_store, tmp_path):
+    if way == "plugin":
+        environment = {"MODULAR_TF_PLUGIN_PATH": str(wild_plugins.io_library)}
+        folder = s3_store.uri("tensorboard")
+    elif way == "installed client":
+        folder, environment = _by_installed_client(s3_store)
+    else:
+        folder, environment = _by_client(way, s3_store, tmp_path)
+    environment = {**environment_of_tensorflow(), **s3_store.environment, **environment}
+    run_tensorflow(_WRITE, folder.partition(":")[0], folder, env=environment)
+
+    assert losses_shown(folder, environment) == _LOSSES
+
+
+def test_a_plugin_is_shown_without_tensorflow(run_tensorflow, losses_shown, disk_plugin, tmp_path):
+    environment = {"MODULAR_TF_PLUGIN_PATH": str(disk_plugin)}
     folder = f"mydisk://{tmp_path}/logs"
-    run_python(_WRITE, "mydisk", folder, env=environment)
-    path = os.pathsep.join(filter(None, [str(tensorboard_alone), os.environ.get("PYTHONPATH")]))
+    run_tensorflow(_WRITE, "mydisk", folder, env=environment)
 
-    alone = {**environment, "PYTHONPATH": path}
-    assert _losses_shown(folder, alone, tmp_path / "log") == _LOSSES
+    assert losses_shown(folder, {**environment, **with_places(installed("tensorboard"))}) == _LOSSES
 
 
-def test_a_scheme_that_nobody_serves_is_named(tensorflow_environment, tmp_path):
+def test_a_scheme_that_nobody_serves_is_named(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "tensorboard.main", "--logdir", "nobody://x", "--port", "0"],
-        env={**os.environ, **tensorflow_environment},
+        env={**os.environ, **environment_of_tensorflow()},
         capture_output=True,
         text=True,
         check=False,

@@ -32,13 +32,11 @@ def write_and_close():
 
 
 @pytest.fixture
-def run(run_python, tensorflow_environment):
+def run(run_tensorflow):
     """Return what a subject prints last, as JSON."""
 
     def run(code, **env):
-        environment = {**tensorflow_environment, **env}
-        done = run_python(_START + code, env=environment, timeout=120)
-        return json.loads(done.stdout.splitlines()[-1])
+        return json.loads(run_tensorflow(_START + code, env=env).stdout.splitlines()[-1])
 
     return run
 

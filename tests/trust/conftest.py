@@ -1,29 +1,22 @@
-"""Files with owners, modes and access control lists, and what trust says of them."""
-
-from __future__ import annotations
+"""Files with owners, modes and access control lists; plugins in processes of their own."""
 
 import errno
+import json
 import os
 import struct
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any, NamedTuple
 
 import pytest
 
 from modular_tf.discovery.candidate import Candidate, Source
 from modular_tf.discovery.trust.judge import TrustJudge
-from modular_tf.discovery.trust.paths import trusted_writers
 from modular_tf.discovery.trust.policy import TrustPolicy
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from modular_tf.discovery.trust.policy import TrustVerdict
 
 STRANGER = 54321  # a user and a group that no system has
 
 
-def candidate(path: Path | str, source: Source = Source.ARGUMENT, **facts) -> Candidate:
+def candidate(path, source=Source.ARGUMENT, **facts):
     """Return a file as discovery would find it."""
     found = Path(path).stat()
     known = {"origin": "test", "distribution": None, "name": "x", **facts}
@@ -36,13 +29,28 @@ def candidate(path: Path | str, source: Source = Source.ARGUMENT, **facts) -> Ca
     )
 
 
-def judge(path: Path | str, policy: TrustPolicy | None = None, **options) -> TrustVerdict:
+def judge(path, policy=None, **options):
     """Judge one file that an argument names."""
     return TrustJudge(policy or TrustPolicy(), **options).judge(candidate(path))
 
 
+def judge_with_companions(path, *companions, policy=None, **options):
+    """Judge a file that an argument names, and then its companions."""
+    one_pass = TrustJudge(policy or TrustPolicy(), **options)
+    found = candidate(path)
+    return one_pass.judge_companions(found, one_pass.judge(found), list(map(str, companions)))
+
+
+def assert_refused(verdict, rule, *words):
+    """Compare rule and message of a verdict on what is refused."""
+    assert (verdict.accepted, verdict.rule) == (False, rule)
+    assert verdict.checked == ()
+    for word in words:
+        assert str(word) in verdict.message
+
+
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
+def home(tmp_path):
     """Return a directory of ours that holds a library."""
     folder = tmp_path / "home"
     folder.mkdir(mode=0o755)
@@ -51,18 +59,27 @@ def home(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def library(home: Path) -> Path:
+def library(home):
     """Return a library in a directory of ours."""
     return home / "libx.so"
 
 
 @pytest.fixture
-def give_to(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Let a file, link or directory belong to another user or group.
+def companion(tmp_path):
+    """Return a library in another directory of ours."""
+    file = tmp_path / "libs" / "libcompanion.so"
+    file.parent.mkdir()
+    file.write_bytes(b"some code")
+    return file
+
+
+@pytest.fixture
+def give_to(monkeypatch):
+    """Make a file, link or directory belong to another user or group.
 
     Who may not do that is shown files that belong to them.
     """
-    owners: dict[str, dict[int, int]] = {}
+    owners = {}
     lstat = os.lstat
 
     def shown(path):
@@ -71,7 +88,7 @@ def give_to(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
         times = {name: getattr(status, name) for name in ("st_mtime_ns", "st_ctime_ns")}
         return os.stat_result((changes.get(i, value) for i, value in enumerate(status)), times)
 
-    def give(path: Path, *, user: int = -1, group: int = -1) -> None:
+    def give(path, *, user=-1, group=-1):
         try:
             mode = lstat(path).st_mode
             os.chown(path, user, group, follow_symlinks=False)
@@ -86,9 +103,9 @@ def give_to(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 
 @pytest.fixture
-def give_list(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Give a file an access control list; where the file system has none, let it seem so."""
-    lists: dict[str, bytes] = {}
+def give_list(monkeypatch):
+    """Give a file an access control list; where the file system has none, make it seem so."""
+    lists = {}
     getxattr = os.getxattr
 
     def shown(path, attribute, **options):
@@ -96,7 +113,7 @@ def give_list(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
             return lists[os.fspath(path)]
         return getxattr(path, attribute, **options)
 
-    def give(path: Path, *entries: tuple[int, int, int]) -> None:
+    def give(path, *entries):
         data = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
         try:
             os.setxattr(path, "system.posix_acl_access", data)
@@ -111,8 +128,90 @@ def give_list(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     return give
 
 
+class Loaded(NamedTuple):
+    """What became of a plugin in another process."""
+
+    name: str
+    state: str
+    schemes: list[str]
+    reasons: list[dict[str, Any]]
+
+    @property
+    def outcome(self):
+        """The state, and the rules of all that was reported."""
+        return (self.state, *(reason["rule"] for reason in self.reasons))
+
+    @property
+    def message(self):
+        """The message of the only reason."""
+        (reason,) = self.reasons
+        return reason["message"]
+
+
+LOAD = """
+    import json, os, sys
+    from modular_tf.service.configuration import Config
+    from modular_tf.discovery.trust.policy import TrustPolicy
+    from modular_tf.service.service import PluginService
+
+    plugins, policy, options, bundled, times, used_in = json.loads(sys.argv[1])
+    config = Config(trust=TrustPolicy(**policy), **options)
+    for _ in range(times):
+        with PluginService(config=config, plugin_paths=plugins, bundled=bundled) as service:
+            service.load()
+            os.chdir(used_in)
+            for scheme in service.schemes() if options["load"] == "lazy" else []:
+                service.filesystem(scheme).path_exists(f"{scheme}://host/x")
+            records = service.plugins()
+    print(json.dumps([
+        [p.name, p.state.value, list(p.schemes), [r.as_dict() for r in (*p.reasons, *p.warnings)]]
+        for p in records
+    ]))
+"""
+
+
 @pytest.fixture
-def own_group() -> int:
-    """Return a group that may write to files of ours without harm: the group of root."""
-    assert trusted_writers(TrustPolicy()).includes_group(0)
-    return 0
+def run_anew(run_python, run_forked):
+    """Run code in a process of its own, which has the variables of the linker from its start."""
+
+    def run(code, *arguments, env, **options):
+        is_for_linker = any(name.startswith("LD_") for name in env)
+        return (run_python if is_for_linker else run_forked)(code, *arguments, env=env, **options)
+
+    return run
+
+
+@pytest.fixture
+def load(run_anew):
+    """Load plugins in a new process; return what became of each.
+
+    `first` is code that runs before, and upper-case names are variables.
+    """
+
+    def run(
+        *plugins, policy=None, lock=None, bundled=False, times=1, used_in=".", first="", **options
+    ):
+        env = {name: str(value) for name, value in options.items() if name.isupper()}
+        config = {name: value for name, value in options.items() if not name.isupper()}
+        config = {"first_contact": "never", "load": "eager", **config}
+        policy = policy or ({"frozen": True, "lock": str(lock)} if lock else {})
+        paths = list(map(str, plugins))
+        given = json.dumps([paths, policy, config, bundled, times, str(used_in)])
+        child = run_anew(first + LOAD, given, env=env)
+        return [Loaded(*each) for each in json.loads(child.stdout)]
+
+    return run
+
+
+@pytest.fixture
+def lock_by_command(run_anew, tmp_path):
+    """Write the lock file of a plugin by the command, without loading anything."""
+
+    def write(plugin, **env):
+        path = tmp_path / "plugins.lock"
+        arguments = ["--plugin", str(plugin), "--no-bundled", "lock", "--output", str(path)]
+        code = f"from modular_tf.cli.main import run; raise SystemExit(run({arguments!r}))"
+        run_anew(code, env=env)
+        return path
+
+    return write

@@ -4,31 +4,15 @@ The plugin needs a library that the system has; LD_LIBRARY_PATH stands for the s
 install nothing there. Each library leaves a trace when its code begins to run.
 """
 
-from __future__ import annotations
-
-import json
+from functools import partial
 
 import pytest
 
 from tests.trust.opening import opened_library, opening_plugin
 
-_LOAD = """
-    import json, os, sys
-    from modular_tf.service.configuration import Config
-    from modular_tf.discovery.trust.policy import TrustPolicy
-    from modular_tf.service.service import PluginService
-
-    plugin, begins_in, is_used_in, first_contact = json.loads(sys.argv[1])
-    config = Config(first_contact=first_contact, load="lazy")
-    os.chdir(begins_in)
-    with PluginService(config=config, plugin_paths=[plugin], bundled=False) as service:
-        (record,) = service.load().plugins
-        os.chdir(is_used_in)
-        for scheme in record.schemes:
-            service.filesystem(scheme).path_exists(f"{scheme}://host/x")
-        (record,) = service.plugins()
-        print(json.dumps([record.state.value, record.reason and [
-            record.reason.rule, record.reason.message]]))
+BEGIN = """
+    import os
+    os.chdir(os.environ["BEGINS_IN"])
 """
 SEARCH_PATHS = [":", "/nowhere:", ":/nowhere", "/nowhere::/nothing", ".", "./"]
 NAME = "libneeded.so"
@@ -37,13 +21,6 @@ NAME = "libneeded.so"
 @pytest.fixture
 def system(tmp_path):
     return opened_library(tmp_path / "system" / NAME, "system", soname=NAME)
-
-
-@pytest.fixture
-def traces(tmp_path):
-    folder = tmp_path / "traces"
-    folder.mkdir()
-    return folder
 
 
 @pytest.fixture
@@ -58,54 +35,50 @@ def plugin(system, tmp_path):
 
 
 @pytest.fixture
-def load(run_python, system, traces, monkeypatch):
+def load_and_use(load, system, monkeypatch):
     """Load a plugin in one current directory, and use it in another."""
     monkeypatch.delenv("MODULAR_TF_FIRST_CONTACT")
-
-    def run(plugin, begins_in, is_used_in, first_contact="new"):
-        given = json.dumps([str(plugin), str(begins_in), str(is_used_in), first_contact])
-        env = {"TRACES": str(traces), "LD_LIBRARY_PATH": str(system.parent)}
-        return json.loads(run_python(_LOAD, given, env=env).stdout)
-
-    return run
-
-
-def begun(traces):
-    return sorted(entry.name for entry in traces.iterdir())
+    return partial(load, first=BEGIN, load="lazy", LD_LIBRARY_PATH=system.parent)
 
 
 @pytest.mark.parametrize("search_path", SEARCH_PATHS)
 def test_a_library_there_that_anybody_may_write_to_is_refused(
-    search_path, plugin, load, traces, tmp_path
+    search_path, plugin, load_and_use, traces, tmp_path
 ):
     evil = opened_library(tmp_path / "checkout" / NAME, "evil", soname=NAME)
     evil.chmod(0o666)
 
-    state, [rule, message] = load(plugin(search_path), evil.parent, evil.parent)
+    [refused] = load_and_use(plugin(search_path), first_contact="new", BEGINS_IN=evil.parent)
 
-    assert (state, rule) == ("rejected", "LD-076")
-    assert f"{evil} has mode 0666" in message
-    assert begun(traces) == []
+    assert refused.outcome == ("rejected", "LD-076")
+    assert f"{evil} has mode 0666" in refused.message
+    assert traces.names == []
 
 
 @pytest.mark.parametrize("first_contact", ["new", "never"])
 @pytest.mark.parametrize("search_path", SEARCH_PATHS)
 def test_a_library_where_the_plugin_is_used_is_not_mapped(
-    search_path, first_contact, plugin, load, traces, tmp_path
+    search_path, first_contact, plugin, load_and_use, traces, tmp_path
 ):
     """What is mapped is what was judged, wherever the program has gone since."""
     evil = opened_library(tmp_path / "checkout" / NAME, "evil", soname=NAME)
 
-    state, reason = load(plugin(search_path), tmp_path, evil.parent, first_contact)
+    [loaded] = load_and_use(
+        plugin(search_path), first_contact=first_contact, BEGINS_IN=tmp_path, used_in=evil.parent
+    )
 
-    assert (state, reason) == ("loaded", None)
-    assert begun(traces) == ["init", "libx", "system"]
+    assert loaded.outcome == ("loaded",)
+    assert traces.names == ["init", "libx", "system"]
 
 
-def test_a_library_of_ours_is_found_there_and_used_from_anywhere(plugin, load, traces, tmp_path):
+def test_a_library_of_ours_is_found_there_and_used_from_anywhere(
+    plugin, load_and_use, traces, tmp_path
+):
     ours = opened_library(tmp_path / "checkout" / NAME, "ours", soname=NAME)
 
-    state, reason = load(plugin(":"), ours.parent, tmp_path)
+    [loaded] = load_and_use(
+        plugin(":"), first_contact="new", BEGINS_IN=ours.parent, used_in=tmp_path
+    )
 
-    assert (state, reason) == ("loaded", None)
-    assert begun(traces) == ["init", "libx", "ours"]
+    assert loaded.outcome == ("loaded",)
+    assert traces.names == ["init", "libx", "ours"]

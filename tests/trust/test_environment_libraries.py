@@ -1,199 +1,131 @@
 """What the linker's variables brought into a process is judged with each plugin."""
 
-from __future__ import annotations
-
-import json
 import os
 import shutil
-from typing import TYPE_CHECKING
 
 import pytest
 
 from modular_tf.discovery.linking.dynamic_linker import ask_linker
+from modular_tf.native.preloading import preload
+from tests.fixtures.compiler import link_library, object_of_text
 from tests.trust.opening import opened_library, opening_plugin
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-_LOAD = """
-    import json, os, sys
-    from modular_tf.service.configuration import Config
-    from modular_tf.discovery.trust.policy import TrustPolicy
-    from modular_tf.service.service import PluginService
-
-    plugin, lock, changes, bundled = json.loads(sys.argv[1])
-    for name in changes:  # as programs do, so that those which they start are without
-        os.environ.pop(name, None)
-    policy = TrustPolicy(frozen=lock is not None, lock=lock)
-    config = Config(first_contact="never", load="eager", trust=policy)
-    with PluginService(config=config, plugin_paths=[plugin], bundled=bundled) as service:
-        records = service.load().plugins
-    print(json.dumps([
-        [p.name, p.state.value, [[r.rule, r.message] for r in (*p.reasons, *p.warnings)]]
-        for p in records
-    ]))
+PRINT = """
+    import os, sys
+    {first}
+    from modular_tf.discovery.linking.system_libraries import environment_libraries
+    print(environment_libraries())
 """
 
 
 @pytest.fixture
-def plugin(tmp_path: Path) -> Path:
+def plugin(tmp_path):
     return opening_plugin(tmp_path / "libx.so")
 
 
 @pytest.fixture
-def tool(tmp_path: Path) -> Path:
+def tool(tmp_path):
     """Return a library for variables."""
     return opened_library(tmp_path / "tools" / "libtool.so", "tool")
 
 
-@pytest.fixture
-def load(run_python, plugin) -> Callable:
-    """Load the plugin in a new process; return what became of it."""
-
-    def run(environment, lock=None, changes=(), *, bundled=False):
-        given = json.dumps([str(plugin), None if lock is None else str(lock), changes, bundled])
-        done = run_python(_LOAD, given, env=environment)
-        return json.loads(done.stdout)
-
-    return run
-
-
-@pytest.fixture
-def locked(run_python, plugin, tmp_path) -> Callable:
-    """Write the lock file by the command."""
-
-    def write(environment):
-        path = tmp_path / "plugins.lock"
-        arguments = ["--plugin", str(plugin), "--no-bundled", "lock", "--output", str(path)]
-        code = f"from modular_tf.cli.main import run; raise SystemExit(run({arguments!r}))"
-        run_python(code, env=environment)
-        return path
-
-    return write
-
-
-def by_path(tool: Path) -> dict[str, str]:
+def by_path(tool):
     return {"LD_PRELOAD": str(tool)}
 
 
-def by_name(tool: Path) -> dict[str, str]:
+def by_name(tool):
     return {"LD_PRELOAD": tool.name, "LD_LIBRARY_PATH": str(tool.parent)}
 
 
-def by_link(tool: Path) -> dict[str, str]:
+def by_link(tool):
     link = tool.parent.parent / "liblink.so"
-    if not link.is_symlink():
-        link.symlink_to(tool)
+    link.symlink_to(tool)
     return {"LD_PRELOAD": f"/nowhere/libnothing.so {link}"}
 
 
-def as_need(tool: Path) -> dict[str, str]:
+def as_need(tool):
     """It has the place of a library that the program needs."""
-    place = tool.parent / "libm.so.6"
-    if not place.is_symlink():
-        shutil.copy(str(dict(ask_linker(["libm.so.6"]).listed)["libm.so.6"]), tool)
-        place.symlink_to(tool)
+    shutil.copy(str(dict(ask_linker(["libm.so.6"]).listed)["libm.so.6"]), tool)
+    (tool.parent / "libm.so.6").symlink_to(tool)
     return {"LD_LIBRARY_PATH": str(tool.parent)}
 
 
-def as_audit(tool: Path) -> dict[str, str]:
+def as_audit(tool):
     """The linker runs it, finds no `la_version` in it, and unmaps it."""
     return {"LD_AUDIT": str(tool)}
 
 
-_MAPPED_WAYS = [by_path, by_name, by_link, as_need]
-WAYS = pytest.mark.parametrize("way", [*_MAPPED_WAYS, as_audit])
-MAPPED_WAYS = pytest.mark.parametrize("way", _MAPPED_WAYS)
+MAPPED_WAYS = [by_path, by_name, by_link, as_need]
 
 
-@WAYS
-def test_what_is_not_locked_is_refused_where_plugins_are_frozen(way, tool, load, locked):
-    lock = locked({})
-    assert load({}, lock)[0][1] == "loaded"
+@pytest.mark.parametrize("way", [*MAPPED_WAYS, as_audit])
+def test_it_must_be_locked_where_plugins_are_frozen(way, tool, plugin, load, lock_by_command):
+    lock = lock_by_command(plugin)
+    environment = way(tool)
 
-    [[_, state, [[rule, message]]]] = load(way(tool), lock)
+    [refused] = load(plugin, lock=lock, **environment)
+    assert refused.outcome == ("rejected", "LD-098")
+    brought = f"{tool}, which LD_PRELOAD, LD_AUDIT or LD_LIBRARY_PATH brought into"
+    assert brought in refused.message
+    assert f"{lock} does not have {tool}" in refused.message
 
-    assert (state, rule) == ("rejected", "LD-098")
-    assert f"{tool}, which LD_PRELOAD, LD_AUDIT or LD_LIBRARY_PATH brought into" in message
-    assert f"{lock} does not have {tool}" in message
-
-
-@WAYS
-def test_what_is_locked_is_accepted_until_it_is_altered(way, tool, load, locked):
-    lock = locked(way(tool))
-
-    assert [loaded[1:] for loaded in load(way(tool), lock)] == [["loaded", []]]
+    lock_by_command(plugin, **environment)
+    assert load(plugin, lock=lock, **environment)[0].outcome == ("loaded",)
     with tool.open("ab") as stream:
         stream.write(b"other")
-    [[_, state, [[rule, _]]]] = load(way(tool), lock)
-    assert (state, rule) == ("rejected", "LD-098")
+    assert load(plugin, lock=lock, **environment)[0].outcome == ("rejected", "LD-098")
+
+
+def test_what_strangers_can_change_is_refused(tool, plugin, load):
+    tool.parent.chmod(0o777)
+
+    loaded = {each.name: each for each in load(plugin, bundled=True, **by_path(tool))}
+
+    assert loaded["posix_filesystem"].outcome == ("loaded",)
+    assert loaded["x"].outcome == ("rejected", "LD-098")
+    assert str(tool) in loaded["x"].message
+    assert "so anybody may write to it" in loaded["x"].message
+
+
+def test_a_program_that_changed_its_variables_does_not_hide_it(tool, plugin, load, lock_by_command):
+    first = "\n    import os; os.environ.pop('LD_PRELOAD')"
+    [refused] = load(plugin, lock=lock_by_command(plugin), first=first, **by_path(tool))
+
+    assert refused.outcome == ("rejected", "LD-098")
+
+
+def test_variables_that_a_program_sets_for_others_do_not_matter(tool, run_python):
+    first = """os.environ.update(
+        LD_PRELOAD=sys.argv[1], LD_LIBRARY_PATH=os.path.dirname(sys.argv[1]), LD_AUDIT=sys.argv[1]
+    )"""
+
+    assert run_python(PRINT.format(first=first), tool).stdout == "()\n"
 
 
 def test_a_blank_separates_no_libraries_of_ld_audit(tmp_path, run_python):
     """The linker separates those of LD_PRELOAD by blanks and colons, and these by colons alone."""
     tool = opened_library(tmp_path / "with blank" / "libtool.so", "tool")
-    code = """
-        from modular_tf.discovery.linking.system_libraries import environment_libraries
-        print(environment_libraries())
-    """
 
-    assert run_python(code, env=as_audit(tool)).stdout == f"('{tool}',)\n"
+    child = run_python(PRINT.format(first=""), env=as_audit(tool))
+
+    assert child.stdout == f"('{tool}',)\n"
 
 
-def test_what_strangers_can_change_is_refused(tool, load):
-    tool.parent.chmod(0o777)
-
-    outcomes = load(by_path(tool), bundled=True)
-
-    state = {name: (state, reasons) for name, state, reasons in outcomes}
-    assert state["posix_filesystem"] == ("loaded", [])
-    [[rule, message]] = state["x"][1]
-    assert (state["x"][0], rule) == ("rejected", "LD-098")
-    assert str(tool) in message
-    assert "so anybody may write to it" in message
-
-
-def test_a_program_that_changed_its_variables_does_not_hide_it(tool, load, locked):
-    [[_, state, [[rule, _]]]] = load(by_path(tool), locked({}), ["LD_PRELOAD"])
-
-    assert (state, rule) == ("rejected", "LD-098")
-
-
-def test_variables_that_a_program_sets_for_others_do_not_matter(tool, run_python):
-    code = """
-        import os, sys
-        os.environ.update(LD_PRELOAD=sys.argv[1], LD_LIBRARY_PATH=os.path.dirname(sys.argv[1]))
-        os.environ.update(LD_AUDIT=sys.argv[1])
-        from modular_tf.discovery.linking.system_libraries import environment_libraries
-        print(environment_libraries())
-    """
-    assert run_python(code, tool).stdout == "()\n"
-
-
-def test_one_that_was_replaced_since_is_not_what_has_its_place(tool, run_python):
-    code = """
-        import os, sys
-        os.replace(sys.argv[1] + ".good", sys.argv[1])
-        from modular_tf.discovery.linking.system_libraries import environment_libraries
-        print(environment_libraries())
-    """
+@pytest.mark.parametrize(
+    ("way", "change"),
+    [
+        (by_path, "os.replace(sys.argv[1] + '.good', sys.argv[1])"),
+        *((way, "os.unlink(sys.argv[1])") for way in MAPPED_WAYS),
+    ],
+)
+def test_one_that_was_replaced_or_removed_since_is_not_what_has_its_place(
+    way, change, tool, run_python
+):
     opened_library(tool.with_name("libtool.so.good"), "good")
 
-    assert run_python(code, tool, env=by_path(tool)).stdout == f"('{tool} (deleted)',)\n"
+    child = run_python(PRINT.format(first=change), tool, env=way(tool))
 
-
-@MAPPED_WAYS
-def test_one_that_was_removed_since_is_refused(way, tool, run_python):
-    code = """
-        import os, sys
-        os.unlink(sys.argv[1])
-        from modular_tf.discovery.linking.system_libraries import environment_libraries
-        print(environment_libraries())
-    """
-    environment = way(tool)
-
-    assert run_python(code, tool, env=environment).stdout == f"('{tool} (deleted)',)\n"
+    assert child.stdout == f"('{tool} (deleted)',)\n"
 
 
 def test_a_shortage_hides_nothing_and_refuses_nothing(tool, plugin, run_python):
@@ -226,33 +158,26 @@ def test_a_shortage_hides_nothing_and_refuses_nothing(tool, plugin, run_python):
         print(asked.environment_libraries())
     """
 
-    said = run_python(code, plugin, env=by_path(tool)).stdout.splitlines()
+    printed = run_python(code, plugin, env=by_path(tool)).stdout.splitlines()
 
-    assert said == ["LD-113 []", "LD-113 []", "loaded", f"('{tool}',)"]
+    assert printed == ["LD-113 []", "LD-113 []", "loaded", f"('{tool}',)"]
 
 
-def test_libraries_of_the_system_and_of_the_package_need_no_lock(load, locked, run_python):
-    from modular_tf.native.preloading import preload
-
-    lock = locked({})
+def test_libraries_of_the_system_and_of_the_package_need_no_lock(plugin, load, lock_by_command):
+    lock = lock_by_command(plugin)
     for environment in ({"LD_PRELOAD": "libanl.so.1"}, preload({})):
         assert environment["LD_PRELOAD"]
-        assert [loaded[1:] for loaded in load(environment, lock)] == [["loaded", []]]
+        assert load(plugin, lock=lock, **environment)[0].outcome == ("loaded",)
 
 
-def test_what_an_auditor_brings_is_refused_too(tmp_path, load, locked):
-    from tests.fixtures.compiler import compile_object, link_library
+def test_what_an_auditor_brings_is_refused_too(plugin, load, lock_by_command):
+    text = "unsigned la_version(unsigned version) { return version; }\n"
+    built = link_library("libaudit.so", [object_of_text(text)])
 
-    source = tmp_path / "audit.c"
-    exported = '__attribute__((visibility("default")))'
-    source.write_text(f"{exported} unsigned la_version(unsigned version) {{ return version; }}\n")
-    built = link_library("libaudit.so", [compile_object(source, [])], [])
-    lock = locked({})
+    [refused] = load(plugin, lock=lock_by_command(plugin), **as_audit(built))
 
-    [[_, state, [[rule, message]]]] = load({"LD_AUDIT": str(built)}, lock)
-
-    assert (state, rule) == ("rejected", "LD-098")
-    assert os.path.realpath(built) in message
+    assert refused.outcome == ("rejected", "LD-098")
+    assert os.path.realpath(built) in refused.message
 
 
 def test_what_cannot_be_found_out_is_not_taken_for_nothing(tool, plugin, run_python):
@@ -268,6 +193,6 @@ def test_what_cannot_be_found_out_is_not_taken_for_nothing(tool, plugin, run_pyt
                 print(record.state.value, [reason.rule for reason in record.reasons])
             environment_libraries._MAPS = maps
     """
-    done = run_python(code, plugin, env=by_path(tool))
+    child = run_python(code, plugin, env=by_path(tool))
 
-    assert done.stdout == "rejected ['LD-098']\nfound []\n"
+    assert child.stdout == "rejected ['LD-098']\nfound []\n"

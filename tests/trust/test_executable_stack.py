@@ -4,9 +4,6 @@ The dynamic linker would let code be run from the stacks of all threads of the p
 takes that back.
 """
 
-from __future__ import annotations
-
-import json
 import os
 import struct
 
@@ -18,37 +15,26 @@ from tests.trust.opening import opened_library, opening_plugin, write_lock
 
 EXECUTABLE, DATA = ["-Wl,-z,execstack"], ["-Wl,-z,noexecstack"]
 PT_GNU_STACK, PT_NULL = 0x6474E551, 0
+# When the process ends, it writes the rights of its stack where STACK says.
+NOTE_STACK = """
+    import atexit, os
 
-_LOAD = """
-    import json, sys
-    from modular_tf.service.configuration import Config
-    from modular_tf.discovery.trust.policy import TrustPolicy
-    from modular_tf.service.service import PluginService
-
-    def stack():
-        with open("/proc/self/maps") as maps:
-            return next(line.split()[1] for line in maps if line.rstrip().endswith("[stack]"))
-
-    policy, first_contact, again, plugin = json.loads(sys.argv[1])
-    before = stack()
-    assert before == "rw-p", before
-    config = Config(trust=TrustPolicy(**policy), first_contact=first_contact, load="eager")
-    for _ in range(1 + again):
-        with PluginService(config=config, plugin_paths=[plugin], bundled=False) as service:
-            (record,) = service.load().plugins
-    reason = record.reason and {**record.reason.as_dict()}
-    print(json.dumps([record.state.value, reason, stack()]))
+    def note_stack():
+        with open("/proc/self/maps") as maps, open(os.environ["STACK"], "w") as file:
+            file.write(next(line.split()[1] for line in maps if line.rstrip().endswith("[stack]")))
+    atexit.register(note_stack)
 """
 
 
 @pytest.fixture
-def load(run_python):
-    """Load a plugin in a new process; return its state, the reason, and the stack's rights."""
+def load_one(load, tmp_path):
+    """Load a plugin in a new process; return what became of it, and the stack's rights."""
 
-    def run(plugin, first_contact="new", *, again=False, policy=None, **environment):
-        given = json.dumps([policy or {}, first_contact, again, str(plugin)])
-        env = {key: str(value) for key, value in environment.items()}
-        return json.loads(run_python(_LOAD, given, env=env).stdout)
+    def run(plugin, first_contact="new", **options):
+        stack = tmp_path / "stack"
+        options = {"first_contact": first_contact, "first": NOTE_STACK, "STACK": stack, **options}
+        [loaded] = load(plugin, **options)
+        return loaded, stack.read_text()
 
     return run
 
@@ -63,69 +49,68 @@ def without_mark(path):
     path.write_bytes(data)
 
 
-def assert_refused(outcome, path):
-    state, reason, stack = outcome
-    assert (state, reason["stage"], reason["rule"]) == ("rejected", "trust", "LD-110")
+def assert_refused(found, path):
+    loaded, stack = found
+    assert loaded.outcome == ("rejected", "LD-110")
+    (reason,) = loaded.reasons
+    assert reason["stage"] == "trust"
     assert f"{path} asks for an executable stack" in reason["message"]
     assert "-z noexecstack" in reason["remedy"]
     assert stack == "rw-p"
 
 
-@pytest.mark.parametrize("first_contact", ["new", "never"])
-def test_a_plugin_that_asks_for_it_is_refused_before_it_is_opened(first_contact, load, tmp_path):
+def assert_loaded(found):
+    loaded, stack = found
+    assert (loaded.outcome, stack) == (("loaded",), "rw-p")
+
+
+@pytest.mark.parametrize(("first_contact", "times"), [("new", 1), ("never", 1), ("new", 2)])
+def test_a_plugin_that_asks_for_it_is_refused_before_it_is_opened(
+    first_contact, times, load_one, tmp_path
+):
+    """Also where its bytes are known."""
     plugin = opening_plugin(tmp_path / "libx.so", options=EXECUTABLE)
 
-    assert_refused(load(plugin, first_contact), plugin)
+    assert_refused(load_one(plugin, first_contact, times=times), plugin)
 
 
-def test_it_is_refused_also_where_its_bytes_are_known(load, tmp_path):
-    plugin = opening_plugin(tmp_path / "libx.so", options=EXECUTABLE)
-
-    assert_refused(load(plugin, again=True), plugin)
-
-
-def test_the_same_plugin_without_it_is_loaded(load, tmp_path):
+def test_a_plugin_that_says_nothing_is_judged_as_its_machine_does(load_one, tmp_path):
     plugin = opening_plugin(tmp_path / "libx.so", options=DATA)
-
-    assert load(plugin) == ["loaded", None, "rw-p"]
-
-
-def test_a_plugin_that_says_nothing_is_judged_as_its_machine_does(load, tmp_path):
-    plugin = opening_plugin(tmp_path / "libx.so", options=DATA)
+    assert_loaded(load_one(plugin))
     without_mark(plugin)
 
     if os.uname().machine == "x86_64":
-        assert_refused(load(plugin), plugin)
+        assert_refused(load_one(plugin), plugin)
     else:
-        assert load(plugin) == ["loaded", None, "rw-p"]
+        assert_loaded(load_one(plugin))
 
 
-def test_the_configuration_may_accept_it(load, tmp_path):
+def test_the_configuration_may_accept_it(load_one, tmp_path):
     plugin = opening_plugin(tmp_path / "libx.so", options=EXECUTABLE)
 
-    outcome = load(plugin, policy={"allow_executable_stack": [f"{tmp_path}/lib*"]})
+    loaded, stack = load_one(plugin, policy={"allow_executable_stack": [f"{tmp_path}/lib*"]})
 
     # Linkers of glibc 2.41 and later refuse it all the same.
-    assert outcome[0] in ("loaded", "failed", "quarantined")
-    assert (outcome[0], outcome[2]) != ("loaded", "rw-p")
+    assert loaded.state in ("loaded", "failed", "quarantined")
+    assert (loaded.state, stack) != ("loaded", "rw-p")
 
 
-def test_a_companion_that_asks_for_it_costs_the_plugin(load, tmp_path):
+def test_a_companion_that_asks_for_it_costs_the_plugin(load_one, tmp_path):
     companion = opened_library(
         tmp_path / "libneeded.so", "needed", soname="libneeded.so", options=EXECUTABLE
     )
     options = ["-Wl,--no-as-needed", str(companion), "-Wl,-rpath,$ORIGIN"]
     plugin = opening_plugin(tmp_path / "libx.so", options=options)
 
-    assert_refused(load(plugin), companion)
+    assert_refused(load_one(plugin), companion)
 
 
 @pytest.mark.parametrize("when", ["OPENS_IN_CONSTRUCTOR", "OPENS_IN_INIT"])
-def test_a_library_that_code_opens_must_not_ask_for_it(when, load, tmp_path):
+def test_a_library_that_code_opens_must_not_ask_for_it(when, load_one, tmp_path):
     opened = opened_library(tmp_path / "libopened.so", options=EXECUTABLE)
     plugin = opening_plugin(tmp_path / "libx.so")
 
-    assert_refused(load(plugin, **{when: opened}), opened)
+    assert_refused(load_one(plugin, **{when: opened}), opened)
 
 
 def test_without_a_trial_such_a_frozen_plugin_is_not_used(load, tmp_path):
@@ -134,10 +119,10 @@ def test_without_a_trial_such_a_frozen_plugin_is_not_used(load, tmp_path):
     plugin = opening_plugin(tmp_path / "libx.so")
     policy = write_lock(tmp_path / "plugins.lock", plugin, opened)
 
-    state, reason, _ = load(plugin, "never", policy=policy, OPENS_IN_CONSTRUCTOR=opened)
+    [refused] = load(plugin, policy=policy, OPENS_IN_CONSTRUCTOR=opened)
 
-    assert (state, reason["rule"]) == ("failed", "LD-098")
-    assert f"{opened} asks for an executable stack" in reason["message"]
+    assert refused.outcome == ("failed", "LD-098")
+    assert f"{opened} asks for an executable stack" in refused.message
 
 
 @pytest.mark.parametrize(("machine", "asks"), [(62, True), (3, True), (183, False), (243, False)])

@@ -1,9 +1,7 @@
 """What root does in the home of a user, which `sudo` leaves it on some systems.
 
-Where this suite is not root's, the process is told that it is, in a home that is not root's then.
+Where this suite is not root's, the process believes that it is, in a home that is not root's then.
 """
-
-from __future__ import annotations
 
 import json
 import os
@@ -13,22 +11,21 @@ import pytest
 
 from tests.trust.conftest import STRANGER
 
-_SCRIPT = """
+SCRIPT = """
     import json, os, sys
 
     if os.geteuid() != 0:
         os.geteuid = os.getuid = lambda: 0
 
-    from modular_tf.discovery.host_fingerprint import host_fingerprint
     from modular_tf.errors import ConfigError
     from modular_tf.service.service import PluginService
 
     try:
         with PluginService(plugin_paths=sys.argv[1:]) as service:
-            told = {p.name: p.state.value for p in service.load().plugins}
+            found = {p.name: p.state.value for p in service.load().plugins}
     except ConfigError as error:
-        told = error.rule
-    print(json.dumps(told))
+        found = error.rule
+    print(json.dumps(found))
 """
 
 
@@ -49,10 +46,8 @@ def of_root(tmp_path):
     marks = tmp_path / "of_root" / "marks"
     marks.mkdir(parents=True, mode=0o700)
     (tmp_path / "of_root").chmod(0o700)
-    mark = {
-        "plugin": "x", "path": "/x.so", "what": "loading", "sha256": "0" * 64, "time": 1.0,
-        "pid": 1, "start": "1", "boot": "another", "namespace": "", "machine": "",
-    }  # fmt: skip
+    mark = {"plugin": "x", "path": "/x.so", "what": "loading", "sha256": "0" * 64, "time": 1.0}
+    mark |= {"pid": 1, "start": "1", "boot": "another", "namespace": "", "machine": ""}
     (marks / "one.mark").write_text(json.dumps(mark))
     (marks / "one.mark").chmod(0o600)
     os.utime(marks / "one.mark", (1, 1))
@@ -60,8 +55,8 @@ def of_root(tmp_path):
 
 
 @pytest.fixture
-def run_as_root(run_python, home, of_root):
-    """Run a service as root in that home; return what it told."""
+def run_as_root(run_forked, home, of_root):
+    """Run a service as root in that home; return what it printed."""
 
     def run(*arguments):
         if os.geteuid() == 0:
@@ -69,16 +64,18 @@ def run_as_root(run_python, home, of_root):
                 os.chown(path, STRANGER, STRANGER, follow_symlinks=False)
         variables = {name: "" for name in os.environ if name.startswith("XDG_")}
         variables |= {"HOME": str(home), "MODULAR_TF_FIRST_CONTACT": "new"}
-        return json.loads(run_python(_SCRIPT, *arguments, env=variables).stdout)
+        return json.loads(run_forked(SCRIPT, *arguments, env=variables).stdout)
 
     return run
 
 
-def test_nothing_is_kept_there_and_no_link_is_followed(run_as_root, home, of_root, fixture_plugin):
+def test_nothing_is_stored_there_and_no_link_is_followed(
+    run_as_root, home, of_root, fixture_plugin
+):
     before = sorted(home.rglob("*"))
-    told = run_as_root(fixture_plugin("good"))
+    states = run_as_root(fixture_plugin("good"))
 
-    assert set(told.values()) == {"loaded"}
+    assert set(states.values()) == {"loaded"}
     assert sorted(home.rglob("*")) == before
     assert [path.name for path in of_root.rglob("*")] == ["marks", "one.mark"]
 

@@ -1,11 +1,8 @@
 """The code of hooks: what is hashed is what would be imported."""
 
-from __future__ import annotations
-
 import errno
 import os
 import sys
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,12 +10,9 @@ from modular_tf.cli.lock import _hooks
 from modular_tf.discovery.trust.lock import code_of_hook
 from modular_tf.rules.shortage import ShortageError
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 @pytest.fixture
-def sites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+def sites(tmp_path, monkeypatch):
     """Put two folders on the path, the first one first."""
     found = [tmp_path / "first", tmp_path / "second"]
     for site in reversed(found):
@@ -27,16 +21,14 @@ def sites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     return found
 
 
-def write(path: Path, text: str) -> Path:
+def write(path, text):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     return path
 
 
 @pytest.mark.parametrize("altered", [0, 1])
-def test_of_a_namespace_package_the_modules_of_each_folder_count(
-    altered: int, sites: list[Path]
-) -> None:
+def test_of_a_namespace_package_the_modules_of_each_folder_count(altered, sites):
     modules = [write(site / "hooked_space" / "module.py", "") for site in sites]
     before = code_of_hook("hooked_space.module:x")
 
@@ -45,36 +37,26 @@ def test_of_a_namespace_package_the_modules_of_each_folder_count(
     assert code_of_hook("hooked_space.module:x") != before
 
 
-def test_modules_behind_a_link_to_a_folder_count(sites: list[Path], tmp_path: Path) -> None:
+def test_modules_behind_a_link_to_a_folder_count_and_a_named_pipe_is_none(sites, tmp_path):
+    """Nobody writes to a pipe, so that opening it would wait for ever."""
     module = write(tmp_path / "elsewhere" / "__init__.py", "")
     write(sites[0] / "hooked_linked" / "__init__.py", "")
     (sites[0] / "hooked_linked" / "more").symlink_to(module.parent)
     (sites[0] / "hooked_linked" / "itself").symlink_to(".")
     before = code_of_hook("hooked_linked.more:x")
 
+    os.mkfifo(sites[0] / "hooked_linked" / "pipe.py")
+    assert code_of_hook("hooked_linked.more:x") == before
     module.write_text("altered = 1\n")
-
     assert code_of_hook("hooked_linked.more:x") != before
 
 
-def test_a_named_pipe_is_no_module(sites: list[Path]) -> None:
-    """Nobody writes to it, so that opening it would wait for ever."""
-    package = write(sites[0] / "hooked_pipe" / "__init__.py", "").parent
-    before = code_of_hook("hooked_pipe:x")
-
-    os.mkfifo(package / "pipe.py")
-
-    assert code_of_hook("hooked_pipe:x") == before
-
-
-def test_a_folder_that_cannot_be_listed_leaves_the_code_unknown(
-    sites: list[Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_cannot_be_listed_leaves_the_code_unknown(sites, monkeypatch):
     write(sites[0] / "hooked_closed" / "__init__.py", "")
     closed = write(sites[0] / "hooked_closed" / "more" / "__init__.py", "").parent
     scandir = os.scandir
 
-    def refuse(path: str) -> object:
+    def refuse(path):
         if os.fspath(path) == str(closed):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
         return scandir(path)
@@ -85,9 +67,7 @@ def test_a_folder_that_cannot_be_listed_leaves_the_code_unknown(
         code_of_hook("hooked_closed:x")
 
 
-def test_a_lock_file_lacks_no_hook_for_want_of_descriptors(
-    sites: list[Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lock_file_lacks_no_hook_for_want_of_descriptors(sites, monkeypatch):
     write(sites[0] / "hooked_scarce.py", "")
     write(sites[0] / "scarce-1.0.dist-info" / "METADATA", "Name: scarce\nVersion: 1.0\n")
     write(
@@ -97,7 +77,7 @@ def test_a_lock_file_lacks_no_hook_for_want_of_descriptors(
     monkeypatch.setattr(sys, "path", [str(sites[0]), *sys.path])
     assert [hook.value for hook in _hooks() if "scarce" in hook.value] == ["hooked_scarce:x"]
 
-    def fail(value: str) -> None:
+    def fail(value):
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), value)
 
     monkeypatch.setattr("modular_tf.cli.lock.code_of_hook", fail)

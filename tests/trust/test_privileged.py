@@ -1,9 +1,7 @@
 """A process with rights that its user lacks takes no word of that user.
 
-Where this suite may not change users, the process is told that it did.
+Where this suite may not change users, the process believes that it did.
 """
-
-from __future__ import annotations
 
 import ctypes
 import json
@@ -95,7 +93,7 @@ def surroundings(tmp_path, fixture_plugin):
 
 @pytest.fixture
 def run_privileged(run_python, surroundings):
-    """Run a service with more rights than its user has; return what it told."""
+    """Run a service with more rights than its user has; return what it printed."""
 
     def run(*arguments, way=_BY_USER):
         child = run_python(way + _SCRIPT, str(STRANGER), *arguments, env=surroundings)
@@ -105,7 +103,7 @@ def run_privileged(run_python, surroundings):
 
 
 def capable_interpreter(folder):
-    """Put an interpreter whose file has a capability there; else what tells that it had one."""
+    """Put an interpreter whose file has a capability there; else what says that it had one."""
     if os.geteuid() != 0:
         (folder / "auxv").write_bytes(vector(23, 1))
         return
@@ -121,30 +119,20 @@ def vector(*numbers):
 
 
 @pytest.mark.parametrize("way", [_BY_USER, _BY_CAPABILITY], ids=["by user", "by capability"])
-def test_the_users_paths_and_settings_do_not_count(way, run_privileged, surroundings, tmp_path):
-    capable_interpreter(tmp_path)
-    told = run_privileged(way=way)
-
-    assert sorted(told["ignored"]) == sorted(
-        [
-            "MODULAR_TF_PLUGIN_PATH",
-            "TF_PLUGGABLE_DEVICE_LIBRARY_PATH",
-            f"{surroundings['XDG_DATA_HOME']}/modular_tf/plugins",
-        ]
-    )
-    names = {name: state for name, state, _ in told["plugins"]}
-    assert "dropped" not in names
-    assert "named" not in names
-    assert set(names.values()) == {"loaded"}
-    assert (told["config"], told["disable"], told["frozen"]) == (None, [], False)
-
-
-def test_nothing_is_kept_where_the_user_could_change_it(
-    run_privileged, surroundings, fixture_plugin
+def test_the_users_paths_and_settings_do_not_count_and_nothing_is_stored_there(
+    way, run_privileged, surroundings, tmp_path, fixture_plugin
 ):
-    told = run_privileged(fixture_plugin("good"))
+    capable_interpreter(tmp_path)
+    arguments = [fixture_plugin("good")] if way == _BY_USER else []  # of root, which is trusted
+    found = run_privileged(*arguments, way=way)
 
-    assert {state for _, state, _ in told["plugins"]} == {"loaded"}
+    drop_in = f"{surroundings['XDG_DATA_HOME']}/modular_tf/plugins"
+    variables = {"MODULAR_TF_PLUGIN_PATH", "TF_PLUGGABLE_DEVICE_LIBRARY_PATH"}
+    assert {*found["ignored"]} == {*variables, drop_in}
+    states = {name: state for name, state, _ in found["plugins"]}
+    assert not {"dropped", "named"} & {*states}
+    assert set(states.values()) == {"loaded"}
+    assert (found["config"], found["disable"], found["frozen"]) == (None, [], False)
     for variable in ("XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"):
         assert list(Path(surroundings[variable]).iterdir()) == [], variable
 
@@ -156,9 +144,9 @@ def test_a_plugin_that_belongs_to_the_user_is_refused(run_privileged, tmp_path, 
     if os.geteuid() == 0:
         os.chown(library, STRANGER, -1)
 
-    told = run_privileged(library)
+    found = run_privileged(library)
 
-    state, rule = next(rest for name, *rest in told["plugins"] if name == "theirs")
+    state, rule = next(rest for name, *rest in found["plugins"] if name == "theirs")
     assert state == "rejected"
     assert rule == ("LD-076" if os.geteuid() else "LD-075")
 
@@ -167,13 +155,13 @@ def test_a_plugin_that_belongs_to_the_user_is_refused(run_privileged, tmp_path, 
 
 
 @pytest.fixture
-def kernel_tells(tmp_path, monkeypatch):
-    """Let the kernel tell something else of this process; None for nothing."""
+def kernel_says(tmp_path, monkeypatch):
+    """Have the kernel say something else of this process; None for nothing."""
     monkeypatch.setattr(os, "geteuid", lambda: STRANGER)
     monkeypatch.setattr(os, "getuid", lambda: STRANGER)
     started = privileges._started_with_more_rights
 
-    def tell(auxiliary_vector=None, status=None):
+    def say(auxiliary_vector=None, status=None):
         for name, content in (("_AUXILIARY_VECTOR", auxiliary_vector), ("_STATUS", status)):
             file = tmp_path / name
             if content is not None:
@@ -181,51 +169,43 @@ def kernel_tells(tmp_path, monkeypatch):
             monkeypatch.setattr(privileges, name, str(file))
         started.cache_clear()
 
-    yield tell
+    yield say
     started.cache_clear()
+
+
+_UNLIKE_AMBIENT = b"CapPrm:\tffff\nCapAmb:\t0000\n"
+
+
+@pytest.mark.parametrize(
+    ("auxiliary_vector", "status", "privileged"),
+    [
+        pytest.param(vector(6, 4096, 23, 1, 0, 0), _UNLIKE_AMBIENT, True, id="secure"),
+        pytest.param(vector(6, 4096, 23, 0, 0, 0), _UNLIKE_AMBIENT, False, id="not secure"),
+        pytest.param(vector(6, 4096, 0, 0), _UNLIKE_AMBIENT, False, id="silent"),
+        pytest.param(vector(6, 23, 23, 1)[:-1], _UNLIKE_AMBIENT, False, id="cut off"),
+        pytest.param(b"", _UNLIKE_AMBIENT, False, id="empty"),
+        # Where the vector is hidden:
+        pytest.param(None, b"Name:\tx\nCapPrm:\t0400\nCapAmb:\t0000\n", True, id="its file's"),
+        pytest.param(None, b"CapPrm:\t0404\nCapAmb:\t0400\n", True, id="more than ambient"),
+        pytest.param(None, b"CapPrm:\t0400\nCapAmb:\t0400\n", False, id="ambient"),
+        pytest.param(None, b"CapPrm:\t0000\nCapAmb:\t0000\n", False, id="none"),
+        pytest.param(None, b"CapPrm:\tnonsense\n", True, id="damaged"),
+        pytest.param(None, None, True, id="unknown"),
+    ],
+)
+def test_the_kernel_says_whether_a_process_is_privileged(
+    auxiliary_vector, status, privileged, kernel_says
+):
+    kernel_says(auxiliary_vector, status)
+
+    assert is_privileged() is privileged
 
 
 def test_this_process_knows_what_the_c_library_knows():
     getauxval = ctypes.CDLL(None).getauxval
     getauxval.restype = ctypes.c_ulong
 
-    assert is_privileged() == bool(getauxval(23))
-    assert not is_privileged()
-
-
-@pytest.mark.parametrize(
-    ("content", "privileged"),
-    [
-        (vector(6, 4096, 23, 1, 0, 0), True),
-        (vector(6, 4096, 23, 0, 0, 0), False),
-        (vector(6, 4096, 0, 0), False),
-        (vector(6, 23, 23, 1)[:-1], False),
-        (b"", False),
-    ],
-    ids=["secure", "not secure", "not told", "cut off", "empty"],
-)
-def test_the_kernel_tells_it_at_the_start(content, privileged, kernel_tells):
-    kernel_tells(content, status=b"CapPrm:\tffff\nCapAmb:\t0000\n")
-
-    assert is_privileged() is privileged
-
-
-@pytest.mark.parametrize(
-    ("status", "privileged"),
-    [
-        (b"Name:\tpython\nCapPrm:\t0000000000000400\nCapAmb:\t0000000000000000\n", True),
-        (b"CapPrm:\t0000000000000404\nCapAmb:\t0000000000000400\n", True),
-        (b"CapPrm:\t0000000000000400\nCapAmb:\t0000000000000400\n", False),
-        (b"CapPrm:\t0000000000000000\nCapAmb:\t0000000000000000\n", False),
-        (b"CapPrm:\tnonsense\n", True),
-        (None, True),
-    ],
-    ids=["its file's", "more than ambient", "ambient", "none", "damaged", "unknown"],
-)
-def test_where_the_vector_is_hidden_capabilities_tell_it(status, privileged, kernel_tells):
-    kernel_tells(status=status)
-
-    assert is_privileged() is privileged
+    assert is_privileged() is bool(getauxval(23)) is False
 
 
 def test_who_gave_up_the_rights_of_root_has_no_more_than_its_user(run_python):
@@ -250,22 +230,22 @@ def test_who_gave_up_the_rights_of_root_has_no_more_than_its_user(run_python):
     assert child.stdout == "False\n"
 
 
-def test_variables_of_the_linker_count_where_the_linker_reads_them(kernel_tells):
+def test_variables_of_the_linker_count_where_the_linker_reads_them(kernel_says):
     environment = {"LD_LIBRARY_PATH": "/x"}
 
-    kernel_tells(vector(23, 0))
+    kernel_says(vector(23, 0))
     assert linker_variable("LD_LIBRARY_PATH", environment) == "/x"
     assert linker_variable("LD_PRELOAD", environment) == ""
-    kernel_tells(vector(23, 1))
+    kernel_says(vector(23, 1))
     assert linker_variable("LD_LIBRARY_PATH", environment) == ""
 
 
-def test_the_user_names_no_lock_file(kernel_tells, monkeypatch):
+def test_the_user_names_no_lock_file(kernel_says, monkeypatch):
     monkeypatch.setenv("MODULAR_TF_CONFIG", "/home/user/modular-tf.toml")
 
-    kernel_tells(vector(23, 0))
+    kernel_says(vector(23, 0))
     assert lock_path(Config()) == "/home/user/modular-tf.lock"
-    kernel_tells(vector(23, 1))
+    kernel_says(vector(23, 1))
     assert lock_path(Config()) is None
     assert lock_path(Config(trust=TrustPolicy(lock="/etc/x.lock"))) == "/etc/x.lock"
     assert lock_path(Config(path="/etc/modular-tf.toml")) == "/etc/modular-tf.lock"

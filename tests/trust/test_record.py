@@ -1,7 +1,5 @@
 """LD-078 and LD-079: the hashes that installers leave in RECORD."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import os
@@ -10,6 +8,7 @@ import shutil
 import pytest
 
 from modular_tf.discovery.candidate import Source
+from modular_tf.discovery.trust import judge as trust_judge
 from modular_tf.discovery.trust.judge import TrustJudge
 from modular_tf.discovery.trust.policy import TrustPolicy
 from tests.trust.conftest import candidate
@@ -21,6 +20,9 @@ REQUIRED = TrustPolicy(require_record=True)
 def written(data=BYTES, algorithm="sha256"):
     digest = hashlib.new(algorithm, data).digest()
     return f"{algorithm}={base64.urlsafe_b64encode(digest).rstrip(b'=').decode()}"
+
+
+GOOD = f"spam/libspam.so,{written()},18"
 
 
 @pytest.fixture
@@ -36,7 +38,7 @@ def site(tmp_path):
 def install(site):
     """Install a library, with the line that RECORD has of it."""
 
-    def write(line, path="spam/libspam.so", data=BYTES):
+    def write(line, data=BYTES, path="spam/libspam.so"):
         file = site / path
         file.write_bytes(data)
         content = f"spam/__init__.py,,\n{line}\nspam-1.2.dist-info/RECORD,,\n"
@@ -46,30 +48,33 @@ def install(site):
     return write
 
 
-def verdict_on(file, site, policy=None, *, distribution="spam"):
-    one_pass = TrustJudge(policy or TrustPolicy(), python_path=[str(site)])
-    return one_pass.judge(candidate(file, Source.DISTRIBUTION, distribution=distribution))
+def verdict_on(
+    file, site, policy=None, *companions, distribution="spam", source=Source.DISTRIBUTION, **options
+):
+    python_path = [] if site is None else [str(site)]
+    one_pass = TrustJudge(policy or TrustPolicy(), python_path=python_path, **options)
+    found = candidate(file, source, distribution=distribution)
+    verdict = one_pass.judge(found)
+    return one_pass.judge_companions(found, verdict, list(companions)) if companions else verdict
+
+
+def outcome(*arguments, **options):
+    verdict = verdict_on(*arguments, **options)
+    return verdict.rule, verdict.accepted
+
+
+ACCEPTED, REFUSED = ("LD-078", True), ("LD-078", False)
 
 
 @pytest.mark.parametrize("algorithm", ["sha256", "sha384", "sha512"])
-def test_a_file_with_the_recorded_hash_is_accepted(algorithm, install, site):
+def test_a_file_is_compared_with_the_recorded_hash(algorithm, install, site):
     file = install(f"spam/libspam.so,{written(algorithm=algorithm)},18")
+    assert outcome(file, site) == ACCEPTED
+    assert "RECORD of spam 1.2" in verdict_on(file, site).message
 
+    file.write_bytes(b"changed")
+    assert outcome(file, site) == REFUSED
     verdict = verdict_on(file, site)
-
-    assert verdict.accepted
-    assert verdict.rule == "LD-078"
-    assert "RECORD of spam 1.2" in verdict.message
-
-
-@pytest.mark.parametrize("algorithm", ["sha256", "sha512"])
-def test_a_file_that_was_changed_is_refused(algorithm, install, site):
-    file = install(f"spam/libspam.so,{written(algorithm=algorithm)},18", data=b"changed")
-
-    verdict = verdict_on(file, site)
-
-    assert not verdict.accepted
-    assert verdict.rule == "LD-078"
     assert hashlib.new(algorithm, b"changed").hexdigest() in verdict.message
     assert hashlib.new(algorithm, BYTES).hexdigest() in verdict.message
     assert "force-reinstall" in verdict.refused.remedy
@@ -78,68 +83,46 @@ def test_a_file_that_was_changed_is_refused(algorithm, install, site):
 @pytest.mark.parametrize(
     "line",
     [
-        "spam/libspam.so,,",
-        "spam/libother.so,sha256=AAAA,18",
-        "spam/libspam.so,md5=AAAA,18",
-        "other/spam/libspam.so,sha256=AAAA,18",
-        "",
+        pytest.param("spam/libspam.so,,", id="no hash"),
+        pytest.param("spam/libother.so,sha256=AAAA,18", id="no line"),
+        pytest.param("spam/libspam.so,md5=AAAA,18", id="a weak hash"),
+        pytest.param("other/spam/libspam.so,sha256=AAAA,18", id="a longer path"),
+        pytest.param("", id="an editable install"),
     ],
-    ids=["no hash", "no line", "a weak hash", "a longer path", "an editable install"],
 )
 def test_where_record_says_nothing_it_decides_nothing(line, install, site):
     file = install(line)
 
-    assert verdict_on(file, site).rule == "LD-075"
-    assert verdict_on(file, site).accepted
-    refused = verdict_on(file, site, REQUIRED)
-    assert (refused.accepted, refused.rule) == (False, "LD-079")
-    assert str(file) in refused.message
+    assert outcome(file, site) == ("LD-075", True)
+    assert outcome(file, site, REQUIRED) == ("LD-079", False)
+    assert str(file) in verdict_on(file, site, REQUIRED).message
 
 
 def test_a_hash_may_be_required_and_there(install, site):
-    file = install(f"spam/libspam.so,{written()},18")
+    file = install(GOOD)
 
-    assert verdict_on(file, site, REQUIRED).rule == "LD-078"
-    assert verdict_on(file, site, REQUIRED).accepted
-    assert verdict_on(file, site, REQUIRED, distribution=None).accepted
-
-
-def test_a_record_that_anybody_may_write_to_vouches_for_nothing(install, site):
-    file = install(f"spam/libspam.so,{written()},18")
-    (site / "spam-1.2.dist-info").chmod(0o777)
-
+    assert outcome(file, site, REQUIRED) == ACCEPTED
+    assert outcome(file, site, REQUIRED, distribution=None) == ACCEPTED
+    (site / "spam-1.2.dist-info").chmod(0o777)  # then it vouches for nothing
     assert verdict_on(file, site, REQUIRED).rule == "LD-079"
 
 
-def test_a_weak_hash_is_told(install, site):
-    file = install("spam/libspam.so,md5=AAAA,18")
-
-    told = verdict_on(file, site)
-
-    assert told.accepted
-    assert f"the RECORD of spam 1.2 has 'md5=AAAA' of {file}, which is not used" in (told.message)
-    assert "'md5=AAAA'" in verdict_on(file, site, REQUIRED).message
-
-
-def test_a_weak_hash_of_a_companion_is_told(install, site):
-    file = install(f"spam/libspam.so,{written()},18\nspam/libcompanion.so,md5=AAAA,18")
-    companion = site / "spam" / "libcompanion.so"
-    companion.write_bytes(BYTES)
-    found = candidate(file, Source.DISTRIBUTION, distribution="spam")
-    one_pass = TrustJudge(TrustPolicy(), python_path=[str(site)])
-
-    verdict = one_pass.judge_companions(found, one_pass.judge(found), [str(companion)])
-
-    assert verdict.accepted
-    assert f"has 'md5=AAAA' of {companion}" in verdict.message
+def test_a_weak_hash_is_reported(install, site):
+    file = install(f"{GOOD}\nspam/libcompanion.so,md5=AAAA,18")
+    companion = install(f"{GOOD}\nspam/libcompanion.so,md5=AAAA,18", path="spam/libcompanion.so")
+    for found, verdict in (
+        (companion, verdict_on(companion, site)),
+        (companion, verdict_on(file, site, None, str(companion))),
+    ):
+        assert verdict.accepted
+        weak = f"the RECORD of spam 1.2 has 'md5=AAAA' of {found}, which is not used"
+        assert weak in verdict.message
+    assert "'md5=AAAA'" in verdict_on(companion, site, REQUIRED).message
 
 
 @pytest.mark.parametrize("text", ["", "!", "AAAAA", "AAAA", "é"])
 def test_a_damaged_hash_is_not_that_of_the_file(text, install, site):
-    file = install(f"spam/libspam.so,sha256={text},18")
-
-    assert verdict_on(file, site).rule == "LD-078"
-    assert not verdict_on(file, site).accepted
+    assert outcome(install(f"spam/libspam.so,sha256={text},18"), site) == REFUSED
 
 
 @pytest.mark.parametrize(
@@ -163,21 +146,18 @@ def test_a_damaged_hash_is_not_that_of_the_file(text, install, site):
         "spam/libspam.so,,\nspam/libspam.so,md5=AAAA,18\nspam/libspam.so,{},18",
     ],
 )
-@pytest.mark.parametrize("form", [str, lambda text: text.replace("sha256", "SHA256")])
-def test_however_a_row_is_written_it_is_compared(line, form, install, site):
-    line = line.replace("{site}", str(site)).replace("{}", form(written()))
-
-    assert verdict_on(install(line), site).rule == "LD-078"
-    assert verdict_on(install(line), site).accepted
-    assert verdict_on(install(line, data=b"changed"), site).rule == "LD-078"
-    assert not verdict_on(install(line, data=b"changed"), site).accepted
+def test_however_a_row_is_written_it_is_compared(line, install, site):
+    for digest in (written(), written().replace("sha256", "SHA256")):
+        row = line.replace("{site}", str(site)).replace("{}", digest)
+        assert outcome(install(row), site) == ACCEPTED
+        assert outcome(install(row, b"changed"), site) == REFUSED
 
 
 def test_each_row_of_a_file_counts(install, site):
-    rows = [f"spam/libspam.so,{written()},18", f"./spam/libspam.so,{written(b'other')},18"]
+    rows = [GOOD, f"./spam/libspam.so,{written(b'other')},18"]
 
-    assert not verdict_on(install("\n".join(rows)), site).accepted
-    assert not verdict_on(install("\n".join(reversed(rows))), site).accepted
+    assert outcome(install("\n".join(rows)), site) == REFUSED
+    assert outcome(install("\n".join(reversed(rows))), site) == REFUSED
 
 
 def test_a_row_that_leads_nowhere_is_of_no_file(install, site):
@@ -192,14 +172,12 @@ def test_a_row_that_leads_nowhere_is_of_no_file(install, site):
 def test_odd_names_are_quoted_as_csv_has_it(name, install, site):
     path = f"spam/{name}"
     quoted = f'"{path.replace(chr(34), chr(34) * 2)}"' if set(',"\n') & set(name) else path
-    file = install(f"{quoted},{written()},18", f"spam/{name}", b"changed")
 
-    assert verdict_on(file, site).rule == "LD-078"
-    assert not verdict_on(file, site).accepted
+    assert outcome(install(f"{quoted},{written()},18", b"changed", path), site) == REFUSED
 
 
 def test_a_site_directory_may_be_a_link(install, site, tmp_path):
-    file = install(f"spam/libspam.so,{written()},18", data=b"changed")
+    file = install(GOOD, b"changed")
     link = tmp_path / "by-link"
     link.symlink_to(site, target_is_directory=True)
 
@@ -208,24 +186,21 @@ def test_a_site_directory_may_be_a_link(install, site, tmp_path):
 
 
 def test_companions_are_compared_too(install, site):
-    file = install(f"spam/libspam.so,{written()},18\nspam/libcompanion.so,{written()},18")
+    file = install(f"{GOOD}\nspam/libcompanion.so,{written()},18")
     companion = site / "spam" / "libcompanion.so"
-    found = candidate(file, Source.DISTRIBUTION, distribution="spam")
 
     companion.write_bytes(BYTES)
-    one_pass = TrustJudge(TrustPolicy(), python_path=[str(site)])
-    verdict = one_pass.judge_companions(found, one_pass.judge(found), [str(companion)])
+    verdict = verdict_on(file, site, None, str(companion))
     assert [seen.path for seen in verdict.checked] == [str(file), str(companion)]
 
     companion.write_bytes(b"changed")
-    one_pass = TrustJudge(TrustPolicy(), python_path=[str(site)])
-    verdict = one_pass.judge_companions(found, one_pass.judge(found), [str(companion)])
-    assert (verdict.accepted, verdict.rule) == (False, "LD-078")
+    verdict = verdict_on(file, site, None, str(companion))
+    assert (verdict.rule, verdict.accepted) == REFUSED
     assert str(companion) in verdict.message
 
 
 def test_a_known_hash_is_taken_without_reading(install, site, monkeypatch):
-    file = install(f"spam/libspam.so,{written()},18")
+    file = install(GOOD)
     os.utime(file, (1, 1))
     asked = []
 
@@ -233,20 +208,16 @@ def test_a_known_hash_is_taken_without_reading(install, site, monkeypatch):
         asked.append((path, identity.size))
         return hashlib.sha256(BYTES).hexdigest()
 
-    monkeypatch.setattr("modular_tf.discovery.trust.judge.sha256_of", None)
-    one_pass = TrustJudge(TrustPolicy(), python_path=[str(site)], known_sha256=known)
-    verdict = one_pass.judge(candidate(file, Source.DISTRIBUTION, distribution="spam"))
+    monkeypatch.setattr(trust_judge, "sha256_of", None)
+    verdict = verdict_on(file, site, known_sha256=known)
 
-    assert verdict.rule == "LD-078"
-    assert verdict.accepted
+    assert (verdict.rule, verdict.accepted) == ACCEPTED
     assert asked == [(str(file), len(BYTES))]
     assert verdict.checked[0].sha256 == hashlib.sha256(BYTES).hexdigest()
 
 
 def test_a_file_that_changes_while_it_is_read_is_refused(install, site, monkeypatch):
-    from modular_tf.discovery.trust import judge as trust_judge
-
-    file = install(f"spam/libspam.so,{written()},18")
+    file = install(GOOD)
     read = trust_judge.sha256_of
 
     def change_meanwhile(fd):
@@ -256,33 +227,30 @@ def test_a_file_that_changes_while_it_is_read_is_refused(install, site, monkeypa
 
     monkeypatch.setattr(trust_judge, "sha256_of", change_meanwhile)
 
-    verdict = verdict_on(file, site)
-    assert (verdict.accepted, verdict.rule) == (False, "LD-082")
+    assert outcome(file, site) == ("LD-082", False)
 
 
 @pytest.mark.parametrize("policy", [TrustPolicy(), REQUIRED])
 def test_the_record_of_an_unpacked_wheel_counts(install, site, policy, tmp_path):
-    file = install(f"spam/libspam.so,{written()},18")
-    folder = site.rename(tmp_path / "spam.wheel")
-    file = folder / file.relative_to(site)
-    verdict = TrustJudge(policy).judge(candidate(file, Source.USER_DIRECTORY, distribution="spam"))
-    assert (verdict.accepted, verdict.rule) == (True, "LD-078")
+    relative = install(GOOD).relative_to(site)
+    file = site.rename(tmp_path / "spam.wheel") / relative
+    verdict = verdict_on(file, None, policy, source=Source.USER_DIRECTORY)
+    assert (verdict.rule, verdict.accepted) == ACCEPTED
     assert "RECORD of spam 1.2" in verdict.message
 
     file.write_bytes(b"changed")
 
-    verdict = TrustJudge(policy).judge(candidate(file, Source.USER_DIRECTORY, distribution="spam"))
-    assert (verdict.accepted, verdict.rule) == (False, "LD-078")
+    assert outcome(file, None, policy, source=Source.USER_DIRECTORY) == REFUSED
 
 
 def test_each_version_has_its_own_record(install, site, tmp_path):
-    file = install(f"spam/libspam.so,{written()},18")
+    file = install(GOOD)
     folder = tmp_path / "spam.wheel"
     shutil.copytree(site, folder)
-    install(f"spam/libspam.so,{written(b'another version')},18", data=b"another version")
+    install(f"spam/libspam.so,{written(b'another version')},18", b"another version")
     file = folder / file.relative_to(site)
-
     assert verdict_on(file, site).rule == "LD-078"
 
     file.write_bytes(b"another version")
+
     assert not verdict_on(file, site).accepted

@@ -1,7 +1,5 @@
 """The way to our own files is judged as the way to a plugin is."""
 
-from __future__ import annotations
-
 import os
 from types import SimpleNamespace
 

@@ -24,52 +24,50 @@ if TYPE_CHECKING:
 PATIENCE_S = 60.0  # what nobody needs
 
 
-class Told(NamedTuple):
-    """One change, and what the file held when it was told."""
+class Report(NamedTuple):
+    """One change, and what the file held when it was reported."""
 
     name: str
     kind: str
-    content: bytes | None
+    content: bytes | None = None
+
+    def __repr__(self) -> str:
+        size = "" if self.content is None else f", {len(self.content)} bytes, {hash(self.content)}"
+        return f"{self.name} {self.kind}{size}"
 
 
 class Watched:
-    """A running watcher and what it has told so far."""
+    """A running watcher and what it has reported so far."""
 
     def __init__(self, places: tuple[Path, ...], delays: Delays) -> None:
-        self.told: list[Told] = []
+        self._reports: list[Report] = []
         self._news = threading.Condition()
         paths = [str(place) for place in places]
-        self.poller = Poller(lambda: paths, take_snapshot(paths), self._take, 0.05, delays)
+        self.poller = Poller(lambda: paths, take_snapshot(paths), self._note, 0.05, delays)
         self.poller.start()
 
-    def _take(self, changes: list[Change]) -> None:
+    def _note(self, changes: list[Change]) -> None:
         for change in changes:
+            path = Path(change.path)
             try:
-                with Path(change.path).open("rb") as stream:
-                    content = stream.read()
+                content = path.read_bytes()
             except OSError:
                 content = None
             with self._news:
-                name = change.path.rpartition("/")[2]
-                self.told.append(Told(name, change.kind.value, content))
+                self._reports.append(Report(path.name, change.kind.value, content))
                 self._news.notify_all()
 
-    def until(self, *expected: Told) -> None:
-        """Wait until exactly these were told, in any order, and forget them."""
+    def reports(self, *expected: Report) -> None:
+        """Wait until exactly these were reported, in any order, and forget them."""
         with self._news:
-            self._news.wait_for(lambda: len(self.told) >= len(expected), PATIENCE_S)
-            told, self.told = self.told, []
-        assert sorted(map(_short, told)) == sorted(map(_short, expected))
+            self._news.wait_for(lambda: len(self._reports) >= len(expected), PATIENCE_S)
+            found, self._reports = self._reports, []
+        assert sorted(map(repr, found)) == sorted(map(repr, expected))
 
-    def says_nothing_for(self, seconds: float) -> None:
-        """Wait and see that nothing is told meanwhile."""
+    def reports_nothing_for(self, seconds: float) -> None:
+        """Wait and see that nothing is reported meanwhile."""
         time.sleep(seconds)
-        assert list(map(_short, self.told)) == []
-
-
-def _short(told: Told) -> tuple[str, str, int, int]:
-    content = told.content
-    return told.name, told.kind, -1 if content is None else len(content), hash(content)
+        assert self._reports == []
 
 
 @pytest.fixture
@@ -77,8 +75,8 @@ def watched() -> Iterator[Callable[..., Watched]]:
     """Start pollers, which end with the test."""
     made: list[Watched] = []
 
-    def make(*places: Path, delays: Delays | None = None) -> Watched:
-        made.append(Watched(places, delays or Delays()))
+    def make(*places: Path, delays: Delays) -> Watched:
+        made.append(Watched(places, delays))
         return made[-1]
 
     yield make
@@ -141,7 +139,7 @@ def service(folder) -> Iterator[PluginService]:
         yield made
 
 
-def told(changes: list[PluginChange]) -> list[tuple[str, str, str]]:
+def summary(changes: list[PluginChange]) -> list[tuple[str, str, str]]:
     """Return what happened to which plugin, and its state now."""
     return [(change.kind.value, change.plugin, change.record.state.value) for change in changes]
 

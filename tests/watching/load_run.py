@@ -28,40 +28,18 @@ _PATIENCE_S = 60.0
 
 @dataclass
 class Slot:
-    """One file that comes and goes.
+    """One file that comes and goes."""
 
-    Attributes:
-        number: Of the library that lies there, None for none.
-        numbers: Of all that ever lay there.
-        is_seen: Whether it was read since it last came, and not removed since.
-        removals: How often it was removed.
-        changes: What was done and not seen yet: when, and the number it led to.
-    """
-
-    number: int | None = None
-    numbers: set[int] = field(default_factory=set)
-    is_seen: bool = False
+    number: int | None = None  # of the library that lies there
+    numbers: set[int] = field(default_factory=set)  # of all that ever lay there
+    is_seen: bool = False  # it was read since it last came, and not removed since
     removals: int = 0
+    # What was done and not seen yet: when, and the number it led to.
     changes: list[tuple[float, int | None]] = field(default_factory=list)
 
 
 class LoadRun:
-    """One run.
-
-    Args:
-        folder: Where the files come and go; it exists.
-        seed: Of all that is drawn.
-        slots: How many files there may be.
-        readers: How many threads read.
-
-    Attributes:
-        service: The service that watches.
-        errors: What must not happen and did.
-        delays_s: How long it took until each change was seen.
-        done: What was done how often.
-        reads: How many files were read.
-        absences: How often nobody served a scheme.
-    """
+    """One run."""
 
     def __init__(self, folder: Path, seed: int, *, slots: int = 8, readers: int = 3) -> None:
         self._folder = folder

@@ -35,11 +35,7 @@ def scheme_of(slot: int) -> str:
 
 
 def number_in(content: bytes) -> int:
-    """Return the number that a file consists of.
-
-    Raises:
-        ValueError: It does not consist of one number.
-    """
+    """Return the number that a file consists of."""
     number = content[:DIGITS]
     if content != number * REPEATS:
         raise ValueError(f"the file has parts of several: {sorted(set(_parts(content)))}")

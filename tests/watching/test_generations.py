@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import gc
 import os
+import threading
 from pathlib import Path
+from time import time_ns
 
 import pytest
 
+from modular_tf.discovery import file_identity
 from modular_tf.discovery.file_identity import FileIdentity
 from modular_tf.errors import ModularTFError, PluginError
 from modular_tf.service.configuration import Config
 from modular_tf.service.reload.watching import Change
 from modular_tf.service.report import ChangeKind, State
 from modular_tf.service.service import PluginService
-from tests.watching.conftest import told, write
+from tests.watching.conftest import PATIENCE_S, summary, write
 
 
 @pytest.mark.parametrize("mapped", [True, False], ids=["mapped", "not yet mapped"])
@@ -26,7 +29,7 @@ def test_a_replaced_file_is_a_new_generation(service, put, overwrite, how, mappe
         service.load("x")
     (put if how == "renamed" else overwrite)(scheme="second")
 
-    assert told(service.refresh()) == [("replaced", "x", "loaded")]
+    assert summary(service.refresh()) == [("replaced", "x", "loaded")]
     assert service.schemes() == {"second": "x"}
     write(service, "second://host/file")
 
@@ -43,7 +46,7 @@ def test_the_old_generation_serves_what_is_open(service, put, overwrite):
     del filesystem
 
     overwrite(variant="versioned-symbols", scheme="same")
-    assert told(service.refresh()) == [("replaced", "x", "loaded")]
+    assert summary(service.refresh()) == [("replaced", "x", "loaded")]
 
     assert not service.filesystem_for(uri).path_exists(uri)
     assert reader.read(0, 3) == b"old"
@@ -54,10 +57,11 @@ def test_the_old_generation_serves_what_is_open(service, put, overwrite):
     assert bytes(region.view()) == b"old"
 
 
-def test_a_filesystem_that_is_held_goes_on(service, put):
+def test_the_old_generation_goes_on_until_nobody_holds_anything_of_it(service, put):
     put(scheme="same")
     service.load("x")
     old = write(service, "same://host/file", b"old")
+    reader = old.new_random_access_file("same://host/file")
 
     put(variant="versioned-symbols", scheme="same")
     service.refresh()
@@ -65,26 +69,15 @@ def test_a_filesystem_that_is_held_goes_on(service, put):
     assert old.path_exists("same://host/file")
     assert service.filesystem("same") is not old
     assert not service.filesystem("same").path_exists("same://host/file")
-    with old.new_random_access_file("same://host/file") as reader:
-        assert reader.read(0, 3) == b"old"
-
-
-def test_the_old_generation_is_closed_with_the_last_that_is_open(service, put):
-    put(scheme="same")
-    service.load("x")
-    filesystem = write(service, "same://host/file", b"old")
-    reader = filesystem.new_random_access_file("same://host/file")
-    put(variant="versioned-symbols", scheme="same")
-    service.refresh()
     assert service.draining == 1
-
-    del filesystem
+    del old
     gc.collect()
     service.refresh()
     assert service.draining == 1
+    assert reader.read(0, 3) == b"old"
 
     reader.close()
-    del reader  # whoever holds a file holds its filesystem
+    del reader  # it holds its filesystem
     gc.collect()
     service.refresh()
     assert service.draining == 0
@@ -126,7 +119,7 @@ def test_a_generation_that_fails_leaves_the_old_one_serving(
 
     (change,) = service.refresh()
 
-    assert told([change]) == [("replaced", "x", "loaded")]
+    assert summary([change]) == [("replaced", "x", "loaded")]
     assert change.kept is not None
     assert change.kept.rule == "LD-085"
     assert rule in change.kept.message or change.kept.message
@@ -156,39 +149,25 @@ def test_a_file_that_could_not_be_tried_is_tried_again(folder, put, monkeypatch)
         assert service.schemes() == {"second": "x"}
 
 
-def test_a_good_file_after_a_bad_one_is_the_next_generation(service, put):
-    put(scheme="same")
-    service.load("x")
-    put(variant="no-init")
-    service.refresh()
-    put(scheme="second")
-
-    (change,) = service.refresh()
-
-    assert change.kept is None
-    assert service.schemes() == {"second": "x"}
-    assert service.report()["x"].warnings == ()
-
-
-def test_a_good_file_in_the_place_of_a_bad_one_is_loaded(service, put):
+def test_what_was_refused_is_judged_anew_when_it_is_replaced(service, put):
     put(variant="no-init")
     service.load()
     assert service.report()["x"].state is State.REJECTED
-    put(scheme="second")
-
-    assert told(service.refresh()) == [("replaced", "x", "loaded")]
-    assert service.schemes() == {"second": "x"}
-
-
-def test_a_bad_file_in_the_place_of_a_bad_one_is_judged_anew(service, put):
-    put(variant="no-init")
-    service.load()
     put(variant="unresolved-symbol")
-
     (change,) = service.refresh()
-
-    assert told([change]) == [("replaced", "x", "rejected")]
+    assert summary([change]) == [("replaced", "x", "rejected")]
     assert change.record.reason.rule == "LD-014"
+
+    put(scheme="first")
+    assert summary(service.refresh()) == [("replaced", "x", "loaded")]
+    assert service.schemes() == {"first": "x"}
+    put(variant="no-init")
+    service.refresh()
+    put(scheme="second")
+    (change,) = service.refresh()
+    assert change.kept is None
+    assert service.schemes() == {"second": "x"}
+    assert service.report()["x"].warnings == ()
 
 
 def test_the_same_bytes_are_no_new_generation(service, put, folder):
@@ -216,13 +195,79 @@ def test_the_same_bytes_serve_after_others_lay_there_at_the_first_use(service, p
     write(service, "first://h/f")
 
 
+@pytest.fixture
+def one_tick(monkeypatch):
+    """Have a file the size and times that it has now, whatever is written to it."""
+    of, tick_ns, files = FileIdentity.of.__func__, time_ns() + 3_600_000_000_000, set()
+
+    def same(cls, status):
+        identity = of(cls, status)
+        is_same = identity[:2] in files
+        return (
+            identity._replace(size=1, mtime_ns=tick_ns, ctime_ns=tick_ns) if is_same else identity
+        )
+
+    monkeypatch.setattr(FileIdentity, "of", classmethod(same))
+    return lambda path: files.add(of(FileIdentity, Path(path).stat())[:2])
+
+
+@pytest.mark.parametrize("mapped", [True, False], ids=["mapped", "not yet mapped"])
+def test_other_bytes_with_the_identity_of_the_former_ones_are_a_new_generation(
+    service, put, overwrite, one_tick, mapped
+):
+    one_tick(put(scheme="first"))
+    service.load(*["x"] * mapped)
+    overwrite(scheme="second")
+
+    assert summary(service.refresh()) == [("replaced", "x", "loaded")]
+    assert service.schemes() == {"second": "x"}
+    write(service, "second://host/file")
+    overwrite(variant="init-plugin-crashes")
+    (change,) = service.refresh()
+    assert "quarantined: crashed" in change.kept.message
+    assert service.refresh() == []
+    overwrite(scheme="third")
+    assert summary(service.refresh()) == [("replaced", "x", "loaded")]
+    assert service.schemes() == {"third": "x"}
+    assert service.refresh() == []
+
+
+def test_a_watch_follows_other_bytes_with_the_identity_of_those_that_were_loaded(
+    service, put, overwrite, one_tick
+):
+    one_tick(put(scheme="first"))
+    service.load()
+    overwrite(scheme="second")
+    changes, done = [], threading.Event()
+
+    with service.watch(lambda change: (changes.append(change), done.set())):
+        assert done.wait(PATIENCE_S)
+
+    assert summary(changes) == [("replaced", "x", "loaded")]
+    assert service.schemes() == {"second": "x"}
+
+
+def test_a_file_is_read_until_no_other_can_have_its_identity(service, put, monkeypatch):
+    path, read = Path(put()), []
+    service.load()
+    age_ns = time_ns() - path.stat().st_ctime_ns
+    monkeypatch.setattr(file_identity, "SETTLED_AFTER_NS", age_ns)
+    sha256_of = file_identity.sha256_of
+    monkeypatch.setattr(file_identity, "sha256_of", lambda fd: read.append(fd) or sha256_of(fd))
+
+    assert service.refresh() == []
+    assert len(read) == 1
+    assert service.refresh() == []
+    assert len(read) == 1
+
+
 def test_a_replaced_file_that_a_search_has_met_is_one_plugin(service, put):
     put(scheme="first")
     service.load("x")
     put(scheme="second")
     service.discover()
 
-    assert told(service.refresh()) == [("replaced", "x", "loaded")]
+    assert summary(service.refresh()) == [("replaced", "x", "loaded")]
     assert [record.name for record in service.plugins()] == ["x"]
     assert service.schemes() == {"second": "x"}
 
@@ -237,7 +282,7 @@ def test_a_file_that_changed_since_it_was_found_whole_has_its_turn_later(service
     assert service._hot_reload.follow([whole]) == []
     assert service.schemes() == {"first": "x"}
     whole = Change(path, ChangeKind.REPLACED, FileIdentity.at(path))
-    assert told(service._hot_reload.follow([whole])) == [("replaced", "x", "loaded")]
+    assert summary(service._hot_reload.follow([whole])) == [("replaced", "x", "loaded")]
     assert service.schemes() == {"third": "x"}
 
 
@@ -266,7 +311,7 @@ def test_another_name_of_the_old_file_becomes_a_plugin_of_its_own(service, put, 
     changes = service.refresh([path])
 
     expected = ("removed", "x") if how == "removed" else ("replaced", "x")
-    assert [change[:2] for change in told(changes)] == [expected, ("appeared", "z")]
+    assert [change[:2] for change in summary(changes)] == [expected, ("appeared", "z")]
     assert service.schemes()["first"] == "z"
 
 
@@ -380,7 +425,7 @@ def test_the_same_contents_again_and_again_cost_nothing(service, put):
     once()
     gc.collect()
     before = mappings(), descriptors()
-    for _ in range(20):
+    for _ in range(10):
         once()
     gc.collect()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import importlib
 import threading
 from hashlib import sha256
 from pathlib import Path
@@ -13,7 +12,9 @@ import pytest
 from modular_tf.errors import ClosedError, UnimplementedError
 from modular_tf.service import library_loading
 from modular_tf.service.report import State
-from tests.watching.conftest import told, write
+from tests.fixtures.interrupts import MOMENTS, call_at
+from tests.fixtures.matrices import sampled_product
+from tests.watching.conftest import summary, write
 
 
 @pytest.fixture
@@ -64,12 +65,13 @@ def test_a_file_that_is_removed_while_it_is_tried_is_not_registered(
     with pytest.raises(UnimplementedError):
         service.filesystem("first")
     path = put("libagain.so")
-    assert told(service.refresh()) == [("appeared", "again", "loaded")]
+    assert summary(service.refresh()) == [("appeared", "again", "loaded")]
     serves_what_lies_there(service, path, "first")
 
 
-@pytest.mark.parametrize("refreshed", [True, False], ids=["and refreshed", "alone"])
-@pytest.mark.parametrize("scheme", ["first", "second"])
+@pytest.mark.parametrize(
+    ("scheme", "refreshed"), sampled_product(["first", "second"], [True, False])
+)
 def test_a_file_that_is_replaced_while_it_is_tried_is_tried_again(
     service, put, while_trying, scheme, refreshed
 ):
@@ -82,8 +84,9 @@ def test_a_file_that_is_replaced_while_it_is_tried_is_tried_again(
     serves_what_lies_there(service, path, scheme)
 
 
-@pytest.mark.parametrize("refreshed", [True, False], ids=["and refreshed", "alone"])
-@pytest.mark.parametrize("before", ["needed-none", "no-init"])
+@pytest.mark.parametrize(
+    ("before", "refreshed"), sampled_product(["needed-none", "no-init"], [True, False])
+)
 def test_a_successor_that_is_replaced_while_it_is_tried_is_tried_again(
     service, put, while_trying, before, refreshed
 ):
@@ -131,7 +134,7 @@ def test_two_refreshes_try_a_file_once(service, put, while_trying):
     service._pipeline.judge = lambda vetoes, _: judged.extend(vetoes) or judge(vetoes, _)
     while_trying(service.refresh)
 
-    assert told(service.refresh()) == [("appeared", "x", "loaded")]
+    assert summary(service.refresh()) == [("appeared", "x", "loaded")]
     assert [entry.plugin.name for entry in judged] == ["x"]
 
 
@@ -163,9 +166,10 @@ STEPS = [
 ]
 
 
-@pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize("when", ["before", "after"])
-def test_the_next_refresh_finishes_one_that_was_interrupted(service, put, monkeypatch, step, when):
+@pytest.mark.parametrize(("step", "moment"), sampled_product(STEPS, MOMENTS))
+def test_the_next_refresh_finishes_one_that_was_interrupted(
+    service, put, monkeypatch, step, moment
+):
     """A plugin is replaced, one removed, one added, and one comes out of a shadow."""
     put("libreplaced.so", scheme="one")
     removed = put("liba_removed.so", scheme="two")
@@ -175,7 +179,7 @@ def test_the_next_refresh_finishes_one_that_was_interrupted(service, put, monkey
     put("libreplaced.so", variant="versioned-symbols", scheme="one")
     new = put("libadded.so", scheme="three")
     Path(removed).unlink()
-    interrupt_once(monkeypatch, step, when)
+    call_at(monkeypatch, step, moment, interrupt)
 
     with pytest.raises(KeyboardInterrupt):
         service.refresh()
@@ -199,22 +203,8 @@ def test_the_next_refresh_finishes_one_that_was_interrupted(service, put, monkey
     assert service.draining == 0
 
 
-def interrupt_once(monkeypatch, step, when):
-    """Raise KeyboardInterrupt right before or after the first call of a function."""
-    module, _, names = step.partition(":")
-    holder = importlib.import_module(module)
-    *outer, name = names.split(".")
-    for part in outer:
-        holder = getattr(holder, part)
-    real = getattr(holder, name)
-
-    def called(*arguments, **named):
-        monkeypatch.setattr(holder, name, real)
-        if when == "after":
-            real(*arguments, **named)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(holder, name, called)
+def interrupt():
+    raise KeyboardInterrupt
 
 
 def test_closing_closes_the_old_library_of_an_interrupted_replacement(service, put, monkeypatch):
@@ -224,7 +214,7 @@ def test_closing_closes_the_old_library_of_an_interrupted_replacement(service, p
     held_back = old.open("one://host/other", "wb")
     held_back.write(b"held back")
     put(variant="versioned-symbols", scheme="one")
-    interrupt_once(monkeypatch, "modular_tf.service.plugins:KnownPlugins.replace", "after")
+    call_at(monkeypatch, "modular_tf.service.plugins:KnownPlugins.replace", "after", interrupt)
     with pytest.raises(KeyboardInterrupt):
         service.refresh()
 
@@ -245,25 +235,17 @@ def test_a_plugin_that_is_removed_during_an_interrupted_first_use_serves_nobody(
     def remove_it(*given):
         loaded = load(*given)
         path.unlink()
-        assert told(service.refresh()) == [("removed", "x", "loaded")]
+        assert summary(service.refresh()) == [("removed", "x", "loaded")]
         return loaded
 
     monkeypatch.setattr(library_loading, "load_library", remove_it)
-    interrupt_once(
-        monkeypatch, "modular_tf.service.deferred_library:DeferredLibrary._differences", "before"
+    call_at(
+        monkeypatch,
+        "modular_tf.service.deferred_library:DeferredLibrary._differences",
+        "before",
+        interrupt,
     )
     with pytest.raises(KeyboardInterrupt):
         service.filesystem("one")
 
     assert service.schemes() == {}
-
-
-def test_a_scheme_that_a_new_file_no_longer_has_goes_to_who_was_shadowed(service, put):
-    put("liba.so", scheme="one")
-    put("libb.so", scheme="one")
-    service.load("a", "b")
-    assert service.schemes() == {"one": "a"}
-
-    put("liba.so", scheme="two")
-    service.refresh()
-    assert service.schemes() == {"one": "b", "two": "a"}

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
 from contextlib import contextmanager
-
-import pytest
+from pathlib import Path
 
 from tests.watching.conftest import PATIENCE_S
 
@@ -37,60 +35,59 @@ def watching(folder, *words, environment=None):
             child.kill()
 
 
-@pytest.fixture
-def drop(fixture_plugin, folder):
-    """Put a plugin into the folder, by a rename."""
-
-    def place(name="libx.so", variant="needed-none", scheme="dropped"):
-        temporary = folder / f".{name}.new"
-        shutil.copyfile(fixture_plugin(variant, scheme=scheme), temporary)
-        temporary.replace(folder / name)
-
-    return place
-
-
 def ended(child):
     out, err = child.communicate(timeout=PATIENCE_S)
     return child.returncode, out, err
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_it_ends_with_0_when_it_is_told_to(folder, number):
+def test_each_change_is_one_line_until_a_signal_ends_it(folder, put, fixture_plugin):
+    def row():
+        return child.stdout.readline().rstrip("\n").split("\t")
+
     with watching(folder) as child:
-        child.send_signal(number)
+        path = put(scheme="one")
+        appeared = row()
+        put(scheme="two")
+        replaced = row()
+        put(variant="no-init")
+        kept = row()
+        Path(path).unlink()
+        removed = row()
+        library = fixture_plugin("needed-none", scheme="three").read_bytes()
+        with Path(path).open("wb", buffering=0) as copy:
+            copy.write(library[: len(library) // 2])
+            waiting = child.stderr.readline()
+            copy.write(library[len(library) // 2 :])
+        copied = row()
+        child.send_signal(signal.SIGTERM)
 
         assert ended(child) == (0, "", "")
 
-
-def test_it_tells_of_each_change_in_one_line(folder, drop):
-    with watching(folder) as child:
-        drop()
-        first = child.stdout.readline().rstrip("\n").split("\t")
-        drop(scheme="other")
-        second = child.stdout.readline().rstrip("\n").split("\t")
-        drop(variant="no-init")
-        third = child.stdout.readline().rstrip("\n").split("\t")
-        (folder / "libx.so").unlink()
-        fourth = child.stdout.readline().rstrip("\n").split("\t")
-
-    path = str(folder / "libx.so")
-    assert first == ["appeared", "x", "loaded", "dropped://", path, ""]
-    assert second == ["replaced", "x", "loaded", "other://", path, ""]
-    assert third[:5] == ["replaced", "x", "loaded", "other://", path]
-    assert "LD-085" in third[5]
-    assert fourth[:2] == ["removed", "x"]
+    assert appeared == ["appeared", "x", "loaded", "one://", path, ""]
+    assert replaced == ["replaced", "x", "loaded", "two://", path, ""]
+    assert kept[:5] == ["replaced", "x", "loaded", "two://", path]
+    assert "LD-085" in kept[5]
+    assert removed[:2] == ["removed", "x"]
+    assert waiting.startswith(f"modular-tf: waiting until {path} is whole: libx.so is cut off")
+    assert copied == ["appeared", "x", "loaded", "three://", path, ""]
 
 
-def test_two_processes_see_the_same_as_json(folder, drop):
-    with watching(folder, "--json") as one, watching(folder, "--json", "--once") as other:
-        drop()
+def test_two_processes_report_the_same_as_json(folder, put, tmp_path):
+    config = tmp_path / "modular-tf.toml"
+    config.write_text("watch_poll_interval_s = 0.1\n")
+    environment = {"MODULAR_TF_CONFIG": str(config)}
+    with (
+        watching(folder, "--json", environment=environment) as one,
+        watching(folder, "--json", "--once") as other,
+    ):
+        path = put(scheme="dropped")
         seen = [json.loads(child.stdout.readline()) for child in (one, other)]
 
         assert seen[0] == seen[1]
         assert seen[0] == {
             "schema_version": 1,
             "change": "appeared",
-            "path": str(folder / "libx.so"),
+            "path": path,
             "plugin": "x",
             "state": "loaded",
             "schemes": ["dropped"],
@@ -99,79 +96,40 @@ def test_two_processes_see_the_same_as_json(folder, drop):
             "kept": None,
         }
         assert ended(other) == (0, "", "")
-
-
-def test_it_names_a_copy_that_it_waits_for(folder, fixture_plugin):
-    library = fixture_plugin("needed-none", scheme="dropped").read_bytes()
-    with watching(folder) as child, (folder / "libx.so").open("wb", buffering=0) as copy:
-        copy.write(library[: len(library) // 2])
-        told = child.stderr.readline()
-        copy.write(library[len(library) // 2 :])
-        copy.close()
-        row = child.stdout.readline().split("\t")
-
-    assert told.startswith(
-        f"modular-tf: waiting until {folder / 'libx.so'} is whole: libx.so is cut off"
-    )
-    assert row[:3] == ["appeared", "x", "loaded"]
+        one.send_signal(signal.SIGINT)
+        assert ended(one) == (0, "", "")
 
 
 def test_it_ends_after_the_time_that_it_is_given(folder):
-    with watching(folder, "--for", "0.5") as child:
+    with watching(folder, "--for", "0.1") as child:
         assert ended(child) == (0, "", "")
 
 
-def test_the_configuration_says_how_often_files_are_polled(folder, drop, tmp_path):
-    config = tmp_path / "modular-tf.toml"
-    config.write_text("watch_poll_interval_s = 0.1\n")
-    with watching(folder, environment={"MODULAR_TF_CONFIG": str(config)}) as child:
-        drop()
-
-        assert child.stdout.readline().startswith("appeared\tx\tloaded")
-
-
-def test_the_end_of_a_process_that_watches(run_python, folder, drop):
-    drop()
-    child = run_python(
-        """
-        import sys
-        from modular_tf.service.service import PluginService
-
-        service = PluginService(plugin_dirs=[sys.argv[1]], bundled=False)
-        watch = service.watch()
-        print(service.filesystem("dropped").plugin)
-        """,
-        folder,
-    )
-
-    assert child.stdout == "x\n"
-    assert child.stderr == ""
-
-
-def test_a_forked_child_does_not_watch(run_python, folder, drop):
-    drop()
+def test_a_forked_child_does_not_watch_and_the_end_of_the_process_ends_a_watch(
+    run_python, folder, put
+):
+    put(scheme="dropped")
     child = run_python(
         """
         import os, sys
         from modular_tf.service.service import PluginService
 
-        with PluginService(plugin_dirs=[sys.argv[1]], bundled=False) as service:
-            with service.watch() as watch:
-                child = os.fork()
-                if child == 0:
-                    ok = watch.closed and service.filesystem("dropped").plugin == "x"
-                    watch.close()
-                    service.close()
-                    os._exit(0 if ok else 1)
-                assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-                assert not watch.closed
-        assert watch.closed
-        print("done")
+        service = PluginService(plugin_dirs=[sys.argv[1]], bundled=False)
+        watch = service.watch()
+        child = os.fork()
+        if child == 0:
+            ok = watch.closed and service.filesystem("dropped").plugin == "x"
+            watch.close()
+            service.close()
+            os._exit(0 if ok else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert not watch.closed
+        print(service.filesystem("dropped").plugin)
         """,
         folder,
     )
 
-    assert child.stdout == "done\n"
+    assert (child.stdout, child.stderr) == ("x\n", "")
 
 
 def test_a_process_ends_while_a_change_is_being_dealt_with(run_python, folder, fixture_plugin):

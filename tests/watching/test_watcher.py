@@ -12,8 +12,10 @@ import pytest
 
 from modular_tf.rules.shortage import ShortageError
 from modular_tf.service.reload import watching
-from modular_tf.service.reload.watching import Poller, take_snapshot
-from tests.watching.conftest import PATIENCE_S, Told
+from modular_tf.service.reload.watching import Delays, Poller, take_snapshot
+from tests.watching.conftest import PATIENCE_S, Report
+
+SOON = Delays(settled_s=0.05)
 
 
 def descriptors():
@@ -27,7 +29,7 @@ def start(folder):
 
     def make(deliver):
         places = [str(folder)]
-        made.append(Poller(lambda: places, take_snapshot(places), deliver, 0.05))
+        made.append(Poller(lambda: places, take_snapshot(places), deliver, 0.05, SOON))
         made[-1].start()
         return made[-1]
 
@@ -36,12 +38,12 @@ def start(folder):
         watcher.close()
 
 
-def test_a_receiver_that_raises_is_told_again(start, folder, library, caplog):
-    told, done = [], threading.Event()
+def test_a_receiver_that_raises_gets_the_change_again(start, folder, library, caplog):
+    reported, done = [], threading.Event()
 
     def deliver(changes):
-        told.extend((change.path, change.kind.value) for change in changes)
-        if len(told) == 1:
+        reported.extend((change.path, change.kind.value) for change in changes)
+        if len(reported) == 1:
             raise RuntimeError("not now")
         done.set()
 
@@ -50,7 +52,7 @@ def test_a_receiver_that_raises_is_told_again(start, folder, library, caplog):
         (folder / "libx.so").write_bytes(library)
 
         assert done.wait(PATIENCE_S)
-    assert told == [(str(folder / "libx.so"), "appeared")] * 2
+    assert reported == [(str(folder / "libx.so"), "appeared")] * 2
     assert any("not now" in str(record.msg) for record in caplog.records)
 
 
@@ -65,18 +67,17 @@ def test_it_can_be_closed_by_its_receiver(start, folder, library):
 
 def test_nothing_stays_behind(watched, folder, library):
     def once():
-        watching = watched(folder)
+        watching = watched(folder, delays=SOON)
         (folder / "libx.so").write_bytes(library)
-        watching.until(Told("libx.so", "appeared", library))
+        watching.reports(Report("libx.so", "appeared", library))
         (folder / "libx.so").unlink()
-        watching.until(Told("libx.so", "removed", None))
+        watching.reports(Report("libx.so", "removed"))
         watching.poller.close()
         watching.poller.close()
 
     once()
     before = descriptors(), threading.active_count()
-    for _ in range(3):
-        once()
+    once()
 
     assert (descriptors(), threading.active_count()) == before
 
@@ -106,18 +107,18 @@ def test_a_change_is_followed_when_a_shortage_is_over(monkeypatch, folder, libra
 def test_a_folder_that_cannot_be_read_now_is_not_empty(monkeypatch, start, folder, library):
     """Else each of its plugins would be reported as removed."""
     (folder / "libold.so").write_bytes(library)
-    told, read, done = [], [], threading.Event()
+    reported, read, done = [], [], threading.Event()
     listdir = os.listdir
 
     def no_descriptor_left(path):
         read.append(path)
-        if len(read) < 30:
+        if len(read) < 5:
             raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
         return listdir(path)
 
-    start(lambda changes: (told.extend(Path(it.path).name for it in changes), done.set()))
+    start(lambda changes: (reported.extend(Path(it.path).name for it in changes), done.set()))
     monkeypatch.setattr(os, "listdir", no_descriptor_left)
     (folder / "libnew.so").write_bytes(library)
 
     assert done.wait(PATIENCE_S)
-    assert told == ["libnew.so"]
+    assert reported == ["libnew.so"]

@@ -133,7 +133,7 @@ class DeviceSlotCaller(SlotCaller):
         super().__init__(slots, journal, _EXECUTOR)
         self.slots = slots
 
-    def _look_at_memory(
+    def _check_memory(
         self,
         call: str,
         slot: str,

@@ -309,7 +309,7 @@ class SlotFilesystem(SlotCaller, Operations):
         self.journal.leave(call, f"{found}" if codes is None else f"{found}, {shown(codes)}")
         return Answer(0, value=codes, returned=_flag(found), touched=touched, call=call)
 
-    def _look_at_memory(
+    def _check_memory(
         self,
         call: str,
         slot: str,

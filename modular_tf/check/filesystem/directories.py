@@ -47,7 +47,7 @@ def a_directory_is_made(fs: FilesystemWorkspace) -> None:
 
 refusals(directories, {
     "FS-207": ("create_dir(X/y) without X", MISSING, "writes directories parents",
-        "Callers tell cases apart by the code: they take the wrong branch, or give up.",
+        "Callers distinguish cases by the code: they take the wrong branch, or give up.",
         "Set TF_NOT_FOUND; making parents is what recursively_create_dir is for."),
     "FS-208": ("create_dir(D) keeps D", EXISTS, "writes directories",
         "Of several programs that make one directory each believes to be the first.",
@@ -131,7 +131,7 @@ refusals(directories, {
 def makes_nothing_below_a_file(fs: FilesystemWorkspace) -> None:
     """recursively_create_dir below a file is FAILED_PRECONDITION, and makes nothing.
 
-    Otherwise: Callers tell cases apart by the code: they take the wrong branch, or give up.
+    Otherwise: Callers distinguish cases by the code: they take the wrong branch, or give up.
     Remedy: Set TF_FAILED_PRECONDITION where a parent is a file.
     """
     directory = fs.make_full_dir()
@@ -233,7 +233,7 @@ def a_file_is_deleted(fs: FilesystemWorkspace) -> None:
 
 refusals(deletion, {
     "FS-221": ("delete_file(X)", MISSING, "",
-        "Callers tell cases apart by the code: they take the wrong branch, or give up.",
+        "Callers distinguish cases by the code: they take the wrong branch, or give up.",
         "Look whether it is there where the store's delete does not say."),
     "FS-222": ("delete_file(D) keeps D", REFUSED, "writes directories",
         "A whole directory goes where one file was meant.",
@@ -328,7 +328,7 @@ def a_file_is_deleted_as_a_tree(fs: FilesystemWorkspace) -> None:
 def a_tree_below_a_file_is_refused(fs: FilesystemWorkspace) -> None:
     """delete_recursively below a file is FAILED_PRECONDITION, with 0 files and 1 directory left.
 
-    Otherwise: Callers tell cases apart by the code: they take the wrong branch, or give up.
+    Otherwise: Callers distinguish cases by the code: they take the wrong branch, or give up.
     Remedy: Set TF_FAILED_PRECONDITION and the counters 0 and 1.
     """
     _expect_not_started(fs, fs.below_file(), "F/x", Code.FAILED_PRECONDITION)

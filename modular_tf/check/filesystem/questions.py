@@ -426,9 +426,9 @@ def size_and_kind_agree_with_stat(fs: FilesystemWorkspace) -> None:
     if fs.offers("is_directory"):
         for uri in (file, directory):
             answer = fs.is_directory(uri)
-            found, told = answer.ok and bool(answer.value), _stat(fs, uri).is_directory
+            found, reported = answer.ok and bool(answer.value), _stat(fs, uri).is_directory
             expect_equal(
-                found, told, f"is_directory({uri}), which must be the flag that stat gives,"
+                found, reported, f"is_directory({uri}), which must be the flag that stat gives,"
             )
 
 

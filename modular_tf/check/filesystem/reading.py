@@ -52,7 +52,7 @@ def a_file_is_opened(fs: FilesystemWorkspace) -> None:
 def a_missing_file_is_not_found(fs: FilesystemWorkspace) -> None:
     """new_random_access_file of a missing name is NOT_FOUND and leaves plugin_file alone.
 
-    Otherwise: Callers tell cases apart by the code: they take the wrong branch, or give up.
+    Otherwise: Callers distinguish cases by the code: they take the wrong branch, or give up.
     Remedy: Set TF_NOT_FOUND, and plugin_file only once the file is open.
     """
     answer = fs.new_random_access_file(fs.missing())

@@ -36,7 +36,7 @@ _STAYS = {"F": "the file stays", "G": "the file stays", "D": "the directory stay
 _MADE = {"F": "make_file", "G": "make_file", "E": "make_empty_file", "D": "make_dir",
          "N": "make_full_dir"}  # fmt: skip
 _CALL = re.compile(r"(\w+)\(([^)]*)\)")
-_WRONG = "Callers tell cases apart by the code: they take the wrong branch, or give up."
+_WRONG = "Callers distinguish cases by the code: they take the wrong branch, or give up."
 _REMEDIES = {
     MISSING: "Set TF_NOT_FOUND where the name is missing, or a directory that would hold it.",
     REFUSED: "Look at the kind of the entry and of its parents, and set TF_FAILED_PRECONDITION; for"
@@ -53,7 +53,7 @@ class Refusal(NamedTuple):
             was, `without Y` for what must not be there: `rename_file(X, Y) without Y`.
         code: The code of each of them.
         traits: See `Check`; words.
-        consequence: Of its rule; usually that callers cannot tell cases apart.
+        consequence: Of its rule; usually that callers cannot distinguish cases.
         remedy: Of its rule; usually by the code.
     """
 

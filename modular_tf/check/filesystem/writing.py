@@ -62,7 +62,7 @@ def a_missing_file_is_created(fs: FilesystemWorkspace) -> None:
 
 refusals(writing, {
     "FS-171": ("new_writable_file(X/y)", MISSING, "writes parents",
-        "Callers tell cases apart by the code: they take the wrong branch, or give up.",
+        "Callers distinguish cases by the code: they take the wrong branch, or give up.",
         "Set TF_NOT_FOUND and create no parents: callers do that where they want it."),
     "FS-172": ("new_writable_file(D)", REFUSED, "writes directories",
         "A directory is hidden behind a file, or the write fails much later.",

@@ -102,7 +102,7 @@ class KernelSession(Session):
         """
         survey = self._survey
         if not survey.working and not survey.failures:
-            why = next(iter(survey.untried.values()), "there are none")
+            why = next(iter(survey.uncalled.values()), "there are none")
             raise Unsupported(f"no kernel could be called: {why}")
         return survey
 
@@ -139,20 +139,20 @@ class Survey:
     Attributes:
         working: One for each kernel that computes one.
         failures: All that failed.
-        untried: Why some kernels were not called, by what they are.
+        uncalled: Why some kernels were not called, by what they are.
     """
 
     def __init__(self, kernels: Kernels, numbers: Random) -> None:
         self.working: list[Working] = []
         self.failures: list[Failure] = []
-        self.untried: dict[str, str] = {}
+        self.uncalled: dict[str, str] = {}
         for registration in kernels.kernels:
             name = f"{registration.op} ({registration.where})"
             definition = kernels.definition_of(registration)
             if definition is None:
-                self.untried[name] = "nobody defines the operation"
+                self.uncalled[name] = "nobody defines the operation"
             elif kernels.device_of(registration) is None:
-                self.untried[name] = f"there is no device of type {registration.device_type}"
+                self.uncalled[name] = f"there is no device of type {registration.device_type}"
             else:
                 self._try_forms(name, registration, definition, kernels, numbers)
 
@@ -170,7 +170,7 @@ class Survey:
                 outputs = kernels.run(kernels.prepare(sample), sample)
                 self.working.append(Working(sample, outputs))
             except (NoSampleError, LostCallError) as error:
-                self.untried[name] = str(error)
+                self.uncalled[name] = str(error)
                 return
             except ModularTFError as error:
                 call = f"{name} with shapes {list(form.shape)}"

@@ -50,7 +50,7 @@ class TrustedWriters(NamedTuple):
         if group in _SYSTEM_GROUPS and names:
             return _primary_members(group) <= self.users
         # A group of one's own, as most systems give each user; where users have no names, as in
-        # containers, the number tells.
+        # containers, the number decides.
         return (
             any(_user_name(user) in names for user in self.users) if names else group in self.users
         )

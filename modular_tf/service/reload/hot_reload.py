@@ -12,10 +12,11 @@ from __future__ import annotations
 import os
 import weakref
 from contextlib import suppress
+from time import time_ns
 from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.discovery.candidate import Source
-from modular_tf.discovery.file_identity import FileIdentity
+from modular_tf.discovery.file_identity import FileIdentity, SeenFile, see_again
 from modular_tf.discovery.search import discover
 from modular_tf.discovery.sources.installed import unpacked_folder
 from modular_tf.errors import ModularTFError
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
 _log = EventLog("plugin")
 _MOST_SEARCHES = 4  # for files that are replaced again and again while they are tried
+_IDENTITY_OF_NO_FILE = FileIdentity(0, 0, 0, 0, 0)
 _NOT_WATCHED = frozenset((Source.BUNDLED, Source.DISTRIBUTION))
 
 
@@ -217,7 +219,7 @@ class HotReload:
             plugins = [entry.plugin for entry in self._known if not entry.plugin.is_bundled]
             watch = Watch(
                 self._watched_places,
-                {p.path: p.identity for p in plugins if p.identity is not None},
+                {p.path: _reported(p.file) for p in plugins if p.identity is not None},
                 self.follow,
                 self._config.watch_poll_interval_s,
                 on_change=on_change,
@@ -276,6 +278,22 @@ class HotReload:
             and ((path in twins and not entry.plugin.is_there) or not os.path.lexists(path))
         ]
 
+    def _read_again(self, scope: Scope) -> None:
+        """Read the files whose identity does not show that their bytes are the same.
+
+        One that took the place of another within one tick of the clock may have its inode and size
+        too. A plugin whose file is another one knows nothing of it afterwards.
+        """
+        with self._lock:
+            coming = [new for new in self._replacement_of.values() if new.is_under_way]
+            entries = [entry for entry in (*self._known, *coming) if entry.plugin.path in scope]
+        for entry in entries:
+            file = entry.plugin.file
+            if file is None or file.sha256 is None or file.is_settled(time_ns()):
+                continue
+            if file.identity == FileIdentity.at(file.path):
+                entry.change(_read_as, file, see_again(file))
+
     def _compare(
         self, found: FoundCandidates, scope: Scope, gone: Sequence[PluginEntry]
     ) -> tuple[list[tuple[PluginEntry, Candidate]], list[Candidate]]:
@@ -321,6 +339,7 @@ class HotReload:
         The attempt is over when another thread may begin with what is prepared.
         """
         found = self._search(places, scope)
+        self._read_again(scope)
         with self._lock:
             self._lock.check_open()
             self.finish_drained()
@@ -488,7 +507,7 @@ class HotReload:
         why = f"the new file is {plugin.state}: {first}"
         kept = Violation(REPLACEMENT_ACCEPTED, f"{plugin.path}: {why}", "register")
         if not plugin.is_not_tried:  # else the next refresh tries again
-            old.change(lambda before: before._replace(identity=plugin.identity))
+            old.change(lambda before: before._replace(file=plugin.file))
         old.change(Plugin.kept, kept)
         plugin.log.warning("plugin.kept", reason=why)
         return _change(ChangeKind.REPLACED, old.plugin, kept)
@@ -535,6 +554,21 @@ def _change(kind: ChangeKind, plugin: Plugin, kept: Violation | None = None) -> 
     return PluginChange(kind, plugin.path, plugin.name, plugin.record(), kept)
 
 
+def _reported(file: SeenFile | None) -> FileIdentity:
+    """Return the identity by which a watch knows a file that was read before.
+
+    Where it may be that of other bytes too, no file has it, and the watch reports the file once.
+    """
+    if file is None or file.identity is None or not file.is_settled(time_ns()):
+        return _IDENTITY_OF_NO_FILE
+    return file.identity
+
+
+def _read_as(plugin: Plugin, file: SeenFile, again: SeenFile | None) -> Plugin:
+    """Return a plugin with its file as it was read again; None where that has other bytes."""
+    return plugin._replace(file=again) if plugin.file is file else plugin
+
+
 def _serves_same_bytes(entry: PluginEntry, plugin: Plugin) -> bool:
     """Return whether a plugin that registered something has the bytes of another file."""
     before = entry.plugin
@@ -545,7 +579,7 @@ def _serves_same_bytes(entry: PluginEntry, plugin: Plugin) -> bool:
 
 def _moved(plugin: Plugin, to: Plugin) -> Plugin:
     """Return a plugin whose bytes lie in another file now."""
-    return plugin._replace(candidate=to.candidate, identity=to.identity, known=to.known)
+    return plugin._replace(candidate=to.candidate, file=to.file, known=to.known)
 
 
 def _without_taken(plugin: Plugin, staged: Registrations, taken: Sequence[Violation]) -> Plugin:

@@ -1,10 +1,10 @@
 """A directory for files that only this user and root can have written.
 
-The files decide which plugins run untried. So they count only if no user whom this process does not
-trust can have written them, or can change a directory or a link on the way to them. All operations
-are relative to the opened directory. A directory that is missing, read-only, full or another user's
-has no files, and raises nothing. Only reading and listing raise for a shortage: that nothing could
-be read does not mean that nothing is there.
+The files decide which plugins run without a trial. So they count only if no user whom this process
+does not trust can have written them, or can change a directory or a link on the way to them. All
+operations are relative to the opened directory. A directory that is missing, read-only, full or
+another user's has no files, and raises nothing. Only reading and listing raise for a shortage: that
+nothing could be read does not mean that nothing is there.
 """
 
 from __future__ import annotations

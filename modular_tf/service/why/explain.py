@@ -173,12 +173,12 @@ def _scheme(service: PluginService, subject: str, scheme: str) -> Iterator[Fact]
 def _near(service: PluginService, subject: str, name: str) -> Iterator[Fact]:
     """Yield similar names; those that differ by case only come first."""
     known = _known_names(service, name)
-    told = canonical_scheme(name)
-    same = [given for given in known if given.lower() == name.lower() and given != told]
+    canonical = canonical_scheme(name)
+    same = [given for given in known if given.lower() == name.lower() and given != canonical]
     for given in same:
         text = f"there is {known[given]} {given}; upper and lower case differ"
         yield Fact(subject, "suggestion", text)
-    if same or told != name or name in known:  # known, but not served here
+    if same or canonical != name or name in known:  # known, but not served here
         return
     by_lower_case = {given.lower(): given for given in known}
     for near in get_close_matches(name.lower(), by_lower_case, n=3, cutoff=_LEAST_ALIKE):

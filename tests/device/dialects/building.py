@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from modular_tf.abi.layouts import Dialect
-from modular_tf.device.platform import DevicePlatform, load_device_platform
-from modular_tf.loading.binding import bind
-from modular_tf.loading.device_loader import RefusedDevicePluginError
+from modular_tf.device.platform import load_device_platform
+from modular_tf.device.registry import DeviceRegistry
+from tests.device.controlled_plugin import ControlledPlugin
+from tests.device.steering import refusal_of
 from tests.fixtures.compiler import compile_object, link_library
 
 _FOLDER = Path(__file__).parent
@@ -46,42 +47,34 @@ class Build:
         return link_library("libdialect.so", objects)
 
 
-class DialectPlugin:
+class DialectPlugin(ControlledPlugin):
     """A mapped plugin whose log starts empty."""
 
-    def __init__(self, build: Build) -> None:
-        self.build = build
-        self.library = bind(str(build.compile()), [], frozenset())
-        self._call("dialect_forget_calls", None)
-
-    def _call(self, name: str, result: Any) -> Any:
-        address = self.library.symbol(name)
-        assert address, name
-        return ctypes.CFUNCTYPE(result)(address)()
+    def __init__(self, build):
+        super().__init__(build.compile(), "dialect_", reset="forget_calls")
 
     @property
-    def calls(self) -> list[str]:
+    def calls(self):
         """What the host called, in order; STRANGE_x where it showed something else than before."""
-        log: bytes = self._call("dialect_calls", ctypes.c_char_p)
-        return log.decode().split()
+        return self.call("calls", result=ctypes.c_char_p).decode().split()
 
-    def exhaust(self) -> None:
+    def exhaust(self):
         """Let the RFC's allocators have no more memory."""
-        self._call("dialect_exhaust", None)
+        self.call("exhaust")
 
-    def recover(self) -> None:
+    def recover(self):
         """Let them have memory again."""
-        self._call("dialect_recover", None)
+        self.call("recover")
 
-    def load(self) -> DevicePlatform:
-        """Load the platform."""
+    def load(self):
         return load_device_platform(self.library, plugin_name="dialect")
 
-    def refusal(self) -> RefusedDevicePluginError:
+    def refusal(self):
         """Load the plugin, which must be refused, and return the error."""
-        try:
-            platform = self.load()
-        except RefusedDevicePluginError as error:
-            return error
-        platform.close()
-        raise AssertionError("the plugin was accepted")
+        return refusal_of(self.load)
+
+
+def devices_of(platform):
+    registry = DeviceRegistry()
+    registry.register(platform, plugin="dialect")
+    return registry.devices(platform.device_type)

@@ -8,7 +8,6 @@ import pytest
 
 from modular_tf.abi.layouts import Dialect
 from modular_tf.abi.status_codes import Code
-from modular_tf.device.registry import DeviceRegistry
 from modular_tf.errors import (
     FailedPreconditionError,
     ModularTFError,
@@ -16,23 +15,15 @@ from modular_tf.errors import (
     UnimplementedError,
 )
 from modular_tf.loading.device_tables import allocator_of
-from tests.device.dialects.building import Build, DialectPlugin
-
-RFC = Dialect.DEVICE_RFC
-
+from tests.device.dialects.building import FORMS, Build, DialectPlugin, devices_of
 
 KINDS = {"PLAIN": "allocator", "CUSTOM": "custom_allocator"}
 MIB = 1 << 20
 
 
 def build(allocator, *, sizes=True, form="FILLS", **macros):
-    return DialectPlugin(Build(RFC, sizes, form, {"ALLOCATOR": allocator, **macros}))
-
-
-def devices_of(platform):
-    registry = DeviceRegistry()
-    registry.register(platform, plugin="dialect")
-    return registry.devices("DIALECT")
+    macros = {"ALLOCATOR": allocator, **macros}
+    return DialectPlugin(Build(Dialect.DEVICE_RFC, sizes, form, macros))
 
 
 def round_trip(device):
@@ -47,37 +38,24 @@ def slots(plugin):
     with plugin.load() as platform:
         fns = platform.tables.given_fns
         kind = allocator_of(fns)
-    names = ("allocator", "custom_allocator")
-    return tuple(fns.value(f"create_{name}") if name == kind else None for name in names)
-
-
-@pytest.mark.parametrize("form", ["FILLS", "ASSIGNS", "SAVED", "OWN"])
-@pytest.mark.parametrize("sizes", [True, False])
-class TestReachable:
-    def test_none(self, sizes, form):
-        assert slots(build("NONE", sizes=sizes, form=form)) == (None, None)
-
-    def test_a_plain_one(self, sizes, form):
-        plugin = build("PLAIN", sizes=sizes, form=form)
-        assert slots(plugin) == (plugin.library.symbol("fns_create_allocator"), None)
-
-    def test_a_custom_one(self, sizes, form):
-        plugin = build("CUSTOM", sizes=sizes, form=form)
-        assert slots(plugin) == (None, plugin.library.symbol("fns_create_custom_allocator"))
-
-
-def test_no_allocator_is_created_while_loading():
-    plugin = build("PLAIN")
-    with plugin.load() as platform:
         platform.device_details(0)
-    assert not any("allocator" in call for call in plugin.calls)
+    assert not any("allocator" in call for call in plugin.calls), "none is created for details"
+    return {name: fns.value(f"create_{name}") for name in KINDS.values() if name == kind}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("sizes", [True, False])
+def test_the_allocator_of_a_plugin_is_found(sizes, form):
+    assert slots(build("NONE", sizes=sizes, form=form)) == {}
+    for kind, name in KINDS.items():
+        plugin = build(kind, sizes=sizes, form=form)
+        assert slots(plugin) == {name: plugin.library.symbol(f"fns_create_{name}")}
 
 
 @pytest.mark.parametrize("sizes", [True, False])
 def test_two_of_them_are_refused(sizes):
     plugin = build("BOTH", sizes=sizes)
-    error = plugin.refusal()
-    assert error.rule == "SE-034"
+    assert plugin.refusal().rule == "SE-034"
     assert plugin.calls == ["init", "destroy_platform", "destroy_platform_fns"]
 
 
@@ -85,57 +63,59 @@ def test_one_that_cannot_be_destroyed_is_not_offered():
     plugin = build("HALF")
     with plugin.load() as platform:
         assert [found.rule_id for found in platform.warnings] == ["SE-035"]
-    assert slots(plugin) == (None, None)
+    assert slots(plugin) == {}
+    assert slots(DialectPlugin(Build(Dialect.DEVICE_V209))) == {}, "other dialects have none"
 
 
-def test_other_dialects_have_none():
-    assert slots(DialectPlugin(Build(Dialect.DEVICE_V209))) == (None, None)
+# What the host calls: the plain one gives regions, which the host cuts; the custom one each piece.
+CALLS = {
+    "PLAIN": {
+        "allocate": 2,
+        "deallocate": 2,
+        "host_memory_allocate": 1,
+        "host_memory_deallocate": 1,
+        "create_allocator": 1,
+        "destroy_allocator": 1,
+        "destroy_device": 2,
+    },
+    "CUSTOM": {
+        "allocate_raw": 3,
+        "deallocate_raw": 3,
+        "host_allocate_raw": 1,
+        "host_deallocate_raw": 1,
+        "create_custom_allocator": 1,
+        "destroy_custom_allocator": 1,
+        "destroy_device": 2,
+    },
+}
 
 
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("form", ["FILLS", "ASSIGNS", "OWN"])
 @pytest.mark.parametrize("sizes", [True, False])
-class TestServing:
-    def test_a_plain_one_is_cut_by_the_host(self, sizes, form):
-        plugin = build("PLAIN", sizes=sizes, form=form)
-        with plugin.load() as platform:
-            first, second = devices_of(platform)
-            for device in (first, first, second):
-                round_trip(device)
-            with first.allocate_host(100) as memory:
-                memory.view[:] = b"h" * 100
-            assert first.memory_usage().total == 512 * MIB
+def test_an_allocator_serves_all_memory(sizes, form, kind):
+    plugin = build(kind, sizes=sizes, form=form)
+    with plugin.load() as platform:
+        first, second = devices_of(platform)
+        for device in (first, first, second):
+            round_trip(device)
+            gc.collect()
+        with first.allocate_host(100) as memory:
+            memory.view[:] = b"h" * 100
+        assert first.memory_usage().total == 512 * MIB
+        if kind == "PLAIN":
             assert first.allocator_stats().num_allocs == 2
             assert first.allocator_stats().bytes_limit == (512 - 255) * MIB
-        calls = [call for call in plugin.calls if "alloc" in call or call.startswith("destroy_d")]
+        else:
+            assert first.allocator_stats().num_allocs == 12  # the plugin's own figure
+    calls = [call for call in plugin.calls if "alloc" in call or call.startswith("destroy_d")]
 
-        assert calls.count("allocate") == calls.count("deallocate") == 2  # one region per device
-        assert calls.count("host_memory_allocate") == calls.count("host_memory_deallocate") == 1
-        assert calls.count("create_allocator") == calls.count("destroy_allocator") == 1
-        assert calls[0] == "create_allocator"
-        assert calls[-3:] == ["destroy_allocator", "destroy_device", "destroy_device"]
-        assert not any(call.startswith("STRANGE") for call in plugin.calls)
-
-    def test_a_custom_one_serves_as_it_is(self, sizes, form):
-        plugin = build("CUSTOM", sizes=sizes, form=form)
-        with plugin.load() as platform:
-            first, second = devices_of(platform)
-            for device in (first, first, second):
-                round_trip(device)
-                gc.collect()
-            with first.allocate_host(100) as memory:
-                memory.view[:] = b"h" * 100
-            assert first.memory_usage().total == 512 * MIB
-            assert first.allocator_stats().num_allocs == 12
-        calls = [call for call in plugin.calls if "alloc" in call or call.startswith("destroy_d")]
-
-        assert calls.count("allocate_raw") == calls.count("deallocate_raw") == 3
-        assert calls.count("host_allocate_raw") == calls.count("host_deallocate_raw") == 1
-        assert calls.count("create_custom_allocator") == 1
-        assert calls[-3:] == ["destroy_custom_allocator", "destroy_device", "destroy_device"]
-        assert not any(call.startswith("STRANGE") for call in plugin.calls)
+    assert {call: calls.count(call) for call in CALLS[kind]} == CALLS[kind]
+    assert calls[-3:] == [f"destroy_{KINDS[kind]}", "destroy_device", "destroy_device"]
+    assert not any(call.startswith("STRANGE") for call in plugin.calls)
 
 
-def test_no_allocator_means_the_executor_s_functions():
+def test_no_allocator_means_the_functions_of_the_executor():
     plugin = build("NONE")
     with plugin.load() as platform:
         round_trip(devices_of(platform)[0])
@@ -153,68 +133,67 @@ def test_two_services_share_one_allocator():
     assert plugin.calls.count("destroy_custom_allocator") == 1
 
 
-class TestUnifiedMemory:
-    def test_is_the_plain_one_s_to_offer(self):
-        plugin = build("PLAIN", UNIFIED=1)
-        with plugin.load() as platform:
-            with devices_of(platform)[0].allocate_unified(10) as memory:
-                memory.view[:] = b"0123456789"
-            gc.collect()
+def test_unified_memory_is_the_plain_ones_to_offer():
+    plugin = build("PLAIN", UNIFIED=1)
+    with plugin.load() as platform:
+        with devices_of(platform)[0].allocate_unified(10) as memory:
+            memory.view[:] = b"0123456789"
+        gc.collect()
+    assert plugin.calls.count("unified_memory_allocate") == 1
+    assert plugin.calls.count("unified_memory_deallocate") == 1
 
-        assert plugin.calls.count("unified_memory_allocate") == 1
-        assert plugin.calls.count("unified_memory_deallocate") == 1
-
-    @pytest.mark.parametrize("kind", KINDS)
-    def test_is_not_there_otherwise(self, kind):
+    for kind in KINDS:
         with build(kind).load() as platform:
             device = devices_of(platform)[0]
             with pytest.raises(UnimplementedError, match="no unified_memory_allocate"):
                 device.allocate_unified(10)
 
-    def test_needs_both_functions_where_it_is_offered(self):
-        missing = "unified_memory_deallocate is NULL"
-        with build("PLAIN", UNIFIED=1, ALLOCATOR_LACKS=5).load() as platform:
-            device = devices_of(platform)[0]
-            with pytest.raises(FailedPreconditionError, match=missing):
-                device.allocate(1)
+
+def test_unified_memory_needs_both_functions_where_it_is_offered():
+    with build("PLAIN", UNIFIED=1, ALLOCATOR_LACKS=5).load() as platform:
+        device = devices_of(platform)[0]
+        with pytest.raises(FailedPreconditionError, match="unified_memory_deallocate is NULL"):
+            device.allocate(1)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-class TestFailing:
-    def test_a_status_is_passed_on_and_the_next_attempt_asks_again(self, kind):
-        plugin = build(kind, ALLOCATOR_FAILS=7)
-        with plugin.load() as platform:
-            device = devices_of(platform)[0]
-            for _ in range(2):
-                with pytest.raises(ModularTFError, match="no memory to speak of") as caught:
-                    device.allocate(1)
-            assert caught.value.code is Code.PERMISSION_DENIED
-            assert caught.value.rule == "SE-046"
-            assert caught.value.plugin == "dialect"
-            assert caught.value.operation == f"create_{KINDS[kind]}"
-            assert device.details is not None
+def test_a_failing_creation_has_the_plugins_code_and_is_tried_again(kind):
+    plugin = build(kind, ALLOCATOR_FAILS=7)
+    with plugin.load() as platform:
+        device = devices_of(platform)[0]
+        for _ in range(2):
+            with pytest.raises(ModularTFError, match="no memory to speak of") as caught:
+                device.allocate(1)
+        error = caught.value
+        assert (error.code, error.rule) == (Code.PERMISSION_DENIED, "SE-046")
+        assert (error.plugin, error.operation) == ("dialect", f"create_{KINDS[kind]}")
+        assert device.details is not None
 
-        assert plugin.calls.count(f"create_{KINDS[kind]}") == 2
-        assert f"destroy_{KINDS[kind]}" not in plugin.calls
+    assert plugin.calls.count(f"create_{KINDS[kind]}") == 2
+    assert f"destroy_{KINDS[kind]}" not in plugin.calls
 
-    @pytest.mark.parametrize("slot", [0, 1, 2, 3])
-    def test_a_missing_function_is_refused_and_the_allocator_destroyed(self, kind, slot):
-        plugin = build(kind, ALLOCATOR_LACKS=slot)
-        with plugin.load() as platform:
-            with pytest.raises(FailedPreconditionError, match="is NULL") as caught:
-                devices_of(platform)[0].allocate(1)
-            assert caught.value.rule == "SE-047"
-            assert plugin.calls[-1] == f"destroy_{KINDS[kind]}"
 
-        assert plugin.calls.count(f"destroy_{KINDS[kind]}") == 1
+@pytest.mark.parametrize("slot", [0, 1, 2, 3])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_missing_function_is_refused_and_the_allocator_destroyed(kind, slot):
+    plugin = build(kind, ALLOCATOR_LACKS=slot)
+    with plugin.load() as platform:
+        with pytest.raises(FailedPreconditionError, match="is NULL") as caught:
+            devices_of(platform)[0].allocate(1)
+        assert caught.value.rule == "SE-047"
+        assert plugin.calls[-1] == f"destroy_{KINDS[kind]}"
 
-    def test_exhaustion_is_out_of_memory_and_passes(self, kind):
-        plugin = build(kind)
-        with plugin.load() as platform:
-            device = devices_of(platform)[0]
-            plugin.exhaust()
-            for allocate in (device.allocate, device.allocate_host):
-                with pytest.raises(OutOfMemoryError):
-                    allocate(1000)
-            plugin.recover()
-            round_trip(device)
+    assert plugin.calls.count(f"destroy_{KINDS[kind]}") == 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_exhaustion_is_out_of_memory_and_passes(kind):
+    plugin = build(kind)
+    with plugin.load() as platform:
+        device = devices_of(platform)[0]
+        plugin.exhaust()
+        for allocate in (device.allocate, device.allocate_host):
+            with pytest.raises(OutOfMemoryError):
+                allocate(1000)
+        plugin.recover()
+        round_trip(device)

@@ -6,6 +6,8 @@ served, and a first contact in a child process has to find it out.
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from modular_tf.abi.layouts import Dialect, layout
@@ -15,166 +17,114 @@ from modular_tf.loading.device_dialect import HOSTED
 from tests.device.conftest import device_of
 from tests.device.dialects.building import FORMS, LAYOUTS, Build, DialectPlugin
 
-RFC, V207, V209 = (
-    Dialect.DEVICE_RFC,
-    Dialect.DEVICE_V207,
-    Dialect.DEVICE_V209,
-)
-NEWEST = HOSTED
+RFC, V207, V209 = Dialect.DEVICE_RFC, Dialect.DEVICE_V207, Dialect.DEVICE_V209
 BUILDS = [
     Build(dialect, sizes, form) for dialect in LAYOUTS for sizes in (True, False) for form in FORMS
 ]
 FILLS = {"mem_zero", "memset", "memset32"}
-END = ["destroy_platform", "destroy_platform_fns"]
-
-
-@pytest.fixture(params=BUILDS, ids=str)
-def plugin(request):
-    return DialectPlugin(request.param)
-
-
-@pytest.fixture
-def platform(plugin):
-    with plugin.load() as loaded:
-        yield loaded
+FLAGS = ("supports_unified_memory", "use_bfc_allocator", "force_memory_growth")
+SIZE_RULES = {"SE-005", "SE-011", "SE-017", "SE-022", "SE-024", "SE-006"}
+FORM_RULES = {
+    "FILLS": set(),
+    "ASSIGNS": set(),
+    "SAVED": {"SE-005", "SE-006", "SE-007"},
+    "OWN": {"SE-007"},
+}
 
 
 def has(dialect, struct, name):
     return any(field.name == name for field in layout(struct, dialect).fields)
 
 
-def without_prefix(table):
+def symbols(table):
+    """Return what each slot points to, without the prefix of its table."""
     return {
         slot.name: slot.symbol.split("_", 1)[1] if slot.symbol else None for slot in table.slots()
     }
 
 
-def test_the_dialect_is_told(plugin, platform):
+@pytest.mark.parametrize("build", BUILDS, ids=str)
+def test_the_dialect_is_recognised_and_its_form_is_warned_of(build):
     # without sizes, nothing distinguishes 2.7 from 2.9 with its one flag off
-    silent_2_7 = plugin.build.dialect is V207 and not plugin.build.sizes
+    silent_2_7 = build.dialect is V207 and not build.sizes
+    expected = FORM_RULES[build.form]
+    with DialectPlugin(build).load() as platform:
+        found = {violation.rule_id for violation in platform.warnings}
+        tables = platform.tables
 
-    assert platform.tables.dialect is (V209 if silent_2_7 else plugin.build.dialect)
-
-
-def test_warnings_tell_of_the_form_only(plugin, platform):
-    size_rules = {"SE-005", "SE-011", "SE-017", "SE-022", "SE-024", "SE-006"}
-    expected = {
-        "FILLS": set(),
-        "ASSIGNS": set(),
-        "SAVED": {"SE-005", "SE-006", "SE-007"},
-        "OWN": {"SE-007"},
-    }[plugin.build.form]
-    found = {violation.rule_id for violation in platform.warnings}
-
-    if plugin.build.sizes or plugin.build.form in {"FILLS", "SAVED"}:
+        assert tables.dialect is (V209 if silent_2_7 else build.dialect)
+        assert (platform.platform, platform.device_type) == ("DIALECT_PLATFORM", "DIALECT")
+        for flag in FLAGS:
+            assert getattr(tables, flag) is has(build.dialect, "SP_Platform", flag)
+    if build.sizes or build.form in {"FILLS", "SAVED"}:
         assert found == expected
     else:
-        assert expected <= found <= expected | size_rules
+        assert expected <= found <= expected | SIZE_RULES
 
 
-def test_name_type_and_count(platform):
-    assert (platform.platform, platform.device_type) == ("DIALECT_PLATFORM", "DIALECT")
-    assert platform.device_count() == 2
+@pytest.mark.parametrize("build", BUILDS, ids=str)
+def test_the_tables_are_in_the_newest_layout_and_as_given(build):
+    with DialectPlugin(build).load() as platform:
+        tables = platform.tables
+    executor, fns = tables.executor, tables.platform_fns
+    own = {slot.name for slot in layout("SP_StreamExecutor", build.dialect).slots}
+    structs = ["SP_PlatformFns", "SP_DeviceFns", "SP_StreamExecutor"]
+    if build.dialect is RFC:
+        structs.remove("SP_DeviceFns")
+
+    for table, name in ((executor, "SP_StreamExecutor"), (fns, "SP_PlatformFns")):
+        assert table.layout == layout(name, HOSTED)
+        assert table.value("struct_size") == table.layout.struct_size
+        assert symbols(table) == {
+            slot.name: slot.name if has(build.dialect, name, slot.name) else None
+            for slot in table.layout.slots
+        }
+    given = [layout(name, tables.dialect) for name in structs]
+    assert [table.layout for table in tables.given] == given
+    assert symbols(tables.given_executor) == {name: name for name in own}
 
 
-def test_the_count_is_asked_for_where_a_function_tells_it(plugin, platform):
-    platform.device_count()
-    asked = has(plugin.build.dialect, "SP_PlatformFns", "get_device_count")
-
-    assert ("get_device_count" in plugin.calls) is asked
-    assert platform.tables.visible_device_count == (None if asked else 2)
-
-
-def test_flags_of_the_dialect_are_read_and_others_are_false(plugin, platform):
-    dialect, tables = plugin.build.dialect, platform.tables
-
-    for flag in ("supports_unified_memory", "use_bfc_allocator", "force_memory_growth"):
-        assert getattr(tables, flag) is has(dialect, "SP_Platform", flag)
-
-
-def test_details(plugin, platform):
-    expected = (
+@pytest.mark.parametrize("build", BUILDS, ids=str)
+def test_each_part_is_created_once_and_torn_down_in_order(build):
+    plugin, is_rfc = DialectPlugin(build), build.dialect is RFC
+    platform = plugin.load()
+    details = (
         DeviceDetails()
-        if plugin.build.dialect is RFC
+        if is_rfc
         else DeviceDetails("Old 1000", "Nobody", "0000:00:02.1", 1, 1_000_001, 1.5)
     )
 
-    assert platform.device_details(1).as_dict() == expected.as_dict()
-
-
-def test_no_device_outside_the_count(platform):
+    assert platform.device_count() == 2
+    assert platform.device_details(1).as_dict() == details.as_dict()
     with pytest.raises(NotFoundError, match="has 2 devices"):
         platform.device_details(2)
-
-
-def test_the_executor_is_in_the_newest_layout(plugin, platform):
-    executor = platform.tables.executor
-    own = {slot.name for slot in layout("SP_StreamExecutor", plugin.build.dialect).slots}
-
-    assert executor.layout == layout("SP_StreamExecutor", NEWEST)
-    assert executor.value("struct_size") == executor.layout.struct_size
-    assert without_prefix(executor) == {
-        slot.name: slot.name if slot.name in own else None for slot in executor.layout.slots
-    }
-
-
-def test_the_platform_functions_are_in_the_newest_layout(plugin, platform):
-    fns = platform.tables.platform_fns
-
-    assert fns.layout == layout("SP_PlatformFns", NEWEST)
-    assert fns.value("struct_size") == fns.layout.struct_size
-    assert without_prefix(fns) == {
-        slot.name: slot.name if has(plugin.build.dialect, "SP_PlatformFns", slot.name) else None
-        for slot in fns.layout.slots
-    }
-
-
-def test_the_tables_as_given_are_kept_for_people(plugin, platform):
-    tables, dialect = platform.tables, platform.tables.dialect
-    structs = ["SP_PlatformFns", "SP_DeviceFns", "SP_StreamExecutor"]
-    if dialect is RFC:
-        structs.remove("SP_DeviceFns")
-
-    assert [table.layout for table in tables.given] == [layout(name, dialect) for name in structs]
-    assert without_prefix(tables.given_executor) == {
-        slot.name: slot.name for slot in layout("SP_StreamExecutor", plugin.build.dialect).slots
-    }
-
-
-def test_each_part_is_created_once_and_torn_down_in_order(plugin):
-    platform = plugin.load()
-    parts = (
-        ["stream_executor"] if plugin.build.dialect is RFC else ["device_fns", "stream_executor"]
-    )
-    platform.device_details(1)
     platform.device_details(0)
+    device = device_of(platform, 1)
+    with device.create_timer() as timer, device.create_stream() as stream:
+        timer.start(stream)
+        timer.stop(stream)
+        assert timer.nanoseconds >= 0
+    assert platform.tables.visible_device_count == (2 if is_rfc else None)
     platform.close()
 
-    calls = [call for call in plugin.calls if call != "get_device_count"]
-    assert calls == [
+    asks_for_count = has(build.dialect, "SP_PlatformFns", "get_device_count")
+    assert ("get_device_count" in plugin.calls) is asks_for_count
+    assert [call for call in plugin.calls if call.startswith("STRANGE")] == []
+    parts = ["stream_executor"] if is_rfc else ["device_fns", "stream_executor"]
+    about = ("device", "device_fns", "stream_executor", "timer_fns", "platform", "platform_fns")
+    lives = {"init", *(f"{verb}_{part}" for verb in ("create", "destroy") for part in about)}
+    assert [call for call in plugin.calls if call in lives] == [
         "init",
         *(f"create_{part}" for part in parts),
         *["create_device"] * 2,
+        "create_timer_fns",
         *["destroy_device"] * 2,
-        *(f"destroy_{part}" for part in parts),
-        *END,
+        *(f"destroy_{part}" for part in (*parts, "platform", "platform_fns")),
     ]
 
 
-def test_what_the_host_lends_has_its_size_and_nothing_in_it(plugin):
-    with plugin.load() as platform:
-        device = device_of(platform, 1)
-        with device.create_timer() as timer, device.create_stream() as stream:
-            timer.start(stream)
-            timer.stop(stream)
-            assert timer.nanoseconds >= 0
-
-    assert "create_timer_fns" in plugin.calls
-    assert not [call for call in plugin.calls if call.startswith("STRANGE")]
-
-
 @pytest.mark.parametrize("form", FORMS)
-def test_a_silent_one_is_told_by_its_slots_and_nothing_is_created_twice(form):
+def test_a_silent_one_is_recognised_by_its_slots_and_nothing_is_created_twice(form):
     plugin = DialectPlugin(Build(RFC, sizes=False, form=form, macros={"ALLOCATOR": "PLAIN"}))
     with plugin.load() as platform:
         assert platform.tables.dialect is RFC
@@ -197,3 +147,46 @@ def test_functions_that_fill_are_optional(dialect):
         assert [found.rule_id for found in platform.warnings] == ["SE-033"] * 3
         assert not any(platform.tables.executor.has(slot) for slot in FILLS)
         assert platform.tables.executor.has("host_callback")
+
+
+# -- work is the same in every generation: what a layout lacks, the host does itself ------------
+
+SIZE = 4096
+
+
+def read(stream, memory):
+    host = bytearray(len(memory))
+    stream.memcpy_dtoh(host, memory)
+    stream.block_until_done()
+    return bytes(host)
+
+
+@pytest.mark.parametrize("sizes", [True, False])
+@pytest.mark.parametrize("dialect", LAYOUTS)
+def test_a_device_works(dialect, sizes):
+    data, called = bytes(range(256)) * (SIZE // 256), threading.Event()
+    with DialectPlugin(Build(dialect, sizes)).load() as platform:
+        device = device_of(platform, 1)
+        stream, other = device.create_stream(), device.create_stream()
+        with device.allocate(SIZE) as first, device.allocate(SIZE) as second:
+            stream.memcpy_htod(first, data)
+            stream.memcpy_dtod(second, first)
+            assert read(stream, second) == data
+            stream.memset(first, 0x5A)
+            assert read(stream, first) == b"\x5a" * SIZE
+            stream.memset32(first, 0x01020304, SIZE // 2)
+            assert read(stream, first) == b"\4\3\2\1" * (SIZE // 8) + b"\x5a" * (SIZE // 2)
+            stream.mem_zero(first, 8, 4)
+            assert read(stream, first)[:16] == b"\4\3\2\1" + bytes(8) + b"\4\3\2\1"
+        with stream.record_event() as event:
+            other.wait_event(event)
+            other.wait_for(stream)
+            other.block_until_done()
+        stream.add_callback(called.set)
+        stream.block_until_done()
+        assert called.is_set()
+        device.synchronize()
+        with device.allocate_host(SIZE) as host:
+            assert len(host.view) == SIZE
+        assert device.memory_usage().total == 1 << 30
+        del device, stream, other, event

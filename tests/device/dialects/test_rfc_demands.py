@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import gc
+from pathlib import Path
 
 import pytest
 
-from modular_tf.abi.layouts import Dialect, layout
-from modular_tf.device.registry import DeviceRegistry
-from modular_tf.errors import UnimplementedError
-from tests.device.dialects.building import FORMS, LAYOUTS, Build, DialectPlugin
+from modular_tf.abi.layouts import layout
+from modular_tf.errors import FailedPreconditionError, UnimplementedError
+from modular_tf.service.report import State
+from modular_tf.service.service import PluginService
+from tests.device.dialects.building import FORMS, LAYOUTS, Build, DialectPlugin, devices_of
+from tests.fixtures.compiler import compile_object, link_library
 
-RFC = Dialect.DEVICE_RFC
-LATER = [dialect for dialect in LAYOUTS if dialect is not RFC]
+RFC, *LATER = LAYOUTS
 MEMORY = [
     "allocate",
     "deallocate",
@@ -25,12 +27,6 @@ MEMORY = [
 
 def build(dialect=RFC, *, sizes=True, form="FILLS", **macros):
     return DialectPlugin(Build(dialect, sizes, form, macros))
-
-
-def devices_of(platform):
-    registry = DeviceRegistry()
-    registry.register(platform, plugin="dialect")
-    return registry.devices(platform.device_type)
 
 
 def warnings(plugin):
@@ -50,50 +46,45 @@ def test_nothing_to_destroy_the_platform(sizes, form):
 
 
 @pytest.mark.parametrize("dialect", LATER)
-def test_later_layouts_must_destroy_the_platform(dialect):
-    found = [violation.rule_id for violation in build(dialect, DESTROYS=0).refusal().violations]
-    assert found == ["SE-009", "SE-010"]
+@pytest.mark.parametrize(
+    ("macros", "rules"),
+    [
+        ({"DESTROYS": 0}, ["SE-009", "SE-010"]),
+        ({"PLATFORM_NAME": '"MyDevice"'}, ["SE-013"]),
+        ({"TYPE_NAME": '"MyDevice"'}, ["SE-015"]),
+        ({"STREAM_SLOTS": 0}, ["SE-025"]),
+    ],
+    ids=["destroy", "name", "type", "slot"],
+)
+def test_later_layouts_are_refused_for_it(dialect, macros, rules):
+    error = build(dialect, **macros).refusal()
+    assert [found.rule_id for found in error.violations] == rules
 
 
 @pytest.mark.parametrize(("macro", "field"), [("PLATFORM_NAME", "name"), ("TYPE_NAME", "type")])
-class TestNames:
-    @pytest.mark.parametrize("name", ["MyDevice", "PluggableDevice", "gpu", "NPU2", "a_b"])
-    def test_what_a_device_name_can_hold_is_accepted(self, macro, field, name):
-        found = warnings(build(**{macro: f'"{name}"'}))
-        assert found == [
-            ("SE-036", f"SP_Platform.{field} is {name!r}, expected [A-Z][A-Z_]{{0,999}}")
-        ]
+@pytest.mark.parametrize("name", ["MyDevice", "PluggableDevice", "gpu", "NPU2", "a_b"])
+def test_what_a_device_name_can_hold_is_accepted(macro, field, name):
+    found = warnings(build(**{macro: f'"{name}"'}))
+    assert found == [("SE-036", f"SP_Platform.{field} is {name!r}, expected [A-Z][A-Z_]{{0,999}}")]
 
-    @pytest.mark.parametrize("name", ["", "NPU-X", "A/B", "A:B", "_GPU", "1A"])
-    def test_what_it_cannot_hold_is_refused(self, macro, field, name):
-        error = build(**{macro: f'"{name}"'}).refusal()
-        assert error.rule == {"name": "SE-013", "type": "SE-015"}[field]
 
-    @pytest.mark.parametrize("dialect", LATER)
-    def test_later_layouts_have_capitals(self, macro, field, dialect):
-        error = build(dialect, **{macro: '"MyDevice"'}).refusal()
-        assert error.rule == {"name": "SE-013", "type": "SE-015"}[field]
+@pytest.mark.parametrize(("macro", "rule"), [("PLATFORM_NAME", "SE-013"), ("TYPE_NAME", "SE-015")])
+@pytest.mark.parametrize("name", ["", "NPU-X", "A/B", "A:B", "_GPU", "1A"])
+def test_what_it_cannot_hold_is_refused(macro, rule, name):
+    assert build(**{macro: f'"{name}"'}).refusal().rule == rule
 
 
 def test_a_missing_slot_is_warned_of_and_fails_where_it_is_needed():
     plugin = build(STREAM_SLOTS=0)
     with plugin.load() as platform:
         [warning] = platform.warnings
-        assert (warning.rule_id, warning.message) == (
-            "SE-036",
-            "NULL in SP_StreamExecutor: create_stream",
-        )
+        assert warning.rule_id == "SE-036"
+        assert warning.message == "NULL in SP_StreamExecutor: create_stream"
         device = devices_of(platform)[0]
         with device.allocate(8) as memory:
             device.memcpy_htod(memory, b"12345678")  # without a stream
         with pytest.raises(UnimplementedError, match="no create_stream"):
             device.create_stream()
-
-
-@pytest.mark.parametrize("dialect", LATER)
-def test_later_layouts_need_every_slot(dialect):
-    error = build(dialect, STREAM_SLOTS=0).refusal()
-    assert [found.rule_id for found in error.violations] == ["SE-025"]
 
 
 @pytest.mark.parametrize("slot", [slot.name for slot in layout("SP_StreamExecutor", RFC).slots])
@@ -164,3 +155,29 @@ def test_an_allocator_takes_the_place_of_the_memory_slots(kind, sizes, form):
 def test_half_an_allocator_takes_no_place():
     found = warnings(build(ALLOCATOR="HALF", MEMORY_SLOTS=0))
     assert [rule for rule, _ in found] == ["SE-035", "SE-036"]
+
+
+def test_the_example_of_the_rfc_serves_once_its_lost_pointers_are_repaired():
+    source = Path(__file__).with_name("usage_example.cc")
+    as_printed = ("-Wno-unused-parameter", "-Wno-missing-field-initializers")
+    objects = [compile_object(source, options=as_printed)]
+    library = link_library("libusage_example.so", objects, cxx=True)
+    with PluginService(plugin_paths=[str(library)], bundled=False) as service:
+        service.load()
+        record = service.report()["usage_example"]
+        assert record.state is State.LOADED
+        assert [device.name for device in service.devices("GPU")] == ["GPU:0", "GPU:1"]
+        assert {device.platform for device in service.devices("GPU")} == {"MyDevice"}
+
+        found = [reason.message for reason in record.warnings if reason.rule_id == "SE-036"]
+        assert [message.split(" is ")[0] for message in found[:-1]] == [
+            "SE_PlatformRegistrationParams.destroy_platform",
+            "SE_PlatformRegistrationParams.destroy_platform_fns",
+            "SP_Platform.name",
+        ]
+        assert found[-1].startswith("NULL in SP_StreamExecutor: create_stream, ")
+        assert " memcpy_htod" not in found[-1]
+        assert "host_memory_allocate" not in found[-1]  # that is its allocator's
+
+        with pytest.raises(FailedPreconditionError, match=r"SP_AllocatorFns\.allocate is NULL"):
+            service.device("GPU:0").allocate(1)

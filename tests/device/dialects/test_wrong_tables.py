@@ -1,25 +1,21 @@
-"""Tables of any generation that cannot be used are refused by name, before anything is called."""
+"""Tables of any generation that cannot be used are refused by name, before they are used."""
 
 from __future__ import annotations
 
 import pytest
 
-from modular_tf.abi.layouts import Dialect, layout
+from modular_tf.abi.layouts import layout
 from modular_tf.abi.status_codes import Code
 from modular_tf.errors import InternalError
 from tests.device.dialects.building import LAYOUTS, Build, DialectPlugin
 
-RFC = Dialect.DEVICE_RFC
+RFC, V205, V207, V209 = LAYOUTS
 END = ["destroy_platform", "destroy_platform_fns"]
-
-
-def slots(struct, dialect):
-    return [slot.name for slot in layout(struct, dialect).slots]
 
 
 @pytest.mark.parametrize(
     ("dialect", "slot"),
-    [(dialect, slot) for dialect in LAYOUTS for slot in slots("SP_PlatformFns", dialect)],
+    [(d, slot.name) for d in LAYOUTS for slot in layout("SP_PlatformFns", d).slots],
 )
 def test_platform_functions_must_be_code(dialect, slot):
     error = DialectPlugin(Build(dialect, macros={"NOT_CODE": slot})).refusal()
@@ -28,7 +24,7 @@ def test_platform_functions_must_be_code(dialect, slot):
     assert f"SP_PlatformFns.{slot} is " in found["SE-029"]
 
 
-@pytest.mark.parametrize("slot", ["allocate", "synchronize_all_activity", "host_callback"])
+@pytest.mark.parametrize("slot", ["allocate", "host_callback"])
 @pytest.mark.parametrize("dialect", LAYOUTS)
 def test_executor_functions_must_be_code(dialect, slot):
     plugin = DialectPlugin(Build(dialect, macros={"NOT_CODE_EXECUTOR": slot}))
@@ -67,3 +63,48 @@ def test_a_count_that_is_none(dialect):
         with pytest.raises(InternalError, match=f"{field}: found 5000") as caught:
             platform.device_count()
         assert caught.value.rule == "SE-041"
+
+
+# -- sizes that belong to different generations ------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("dialect", "sizes"),
+    [
+        (RFC, {"FNS_SAYS": 80}),
+        (RFC, {"PLATFORM_SAYS": 41}),
+        (RFC, {"PLATFORM_SAYS": 35}),
+        (V205, {"FNS_SAYS": 64}),
+        (V205, {"PLATFORM_SAYS": 41}),
+        (V207, {"FNS_SAYS": 96}),
+        (V209, {"FNS_SAYS": 80}),
+        (V209, {"FNS_SAYS": 64}),
+        (V209, {"PLATFORM_SAYS": 48}),
+        (V209, {"PLATFORM_SAYS": 41, "FNS_SAYS": 80}),  # TensorFlow 2.4's, which the slots belie
+        (V209, {"PLATFORM_SAYS": 40, "FNS_SAYS": 64}),  # the RFC's
+    ],
+)
+def test_a_platform_and_functions_of_different_headers(dialect, sizes):
+    plugin = DialectPlugin(Build(dialect, macros=sizes))
+    error = plugin.refusal()
+    assert error.rule == "SE-004"
+    for size in sizes.values():
+        assert str(size) in error.message
+    assert plugin.calls == ["init", *END]
+
+
+@pytest.mark.parametrize(("dialect", "size"), [(RFC, 288), (V209, 264)], ids=str)
+def test_an_executor_of_another_header(dialect, size):
+    plugin = DialectPlugin(Build(dialect, macros={"EXECUTOR_SAYS": size}))
+    error = plugin.refusal()
+    assert error.rule == "SE-004"
+    assert f"SP_StreamExecutor.struct_size {size}" in error.message
+    assert plugin.calls[-2:] == END
+    assert plugin.calls.count("create_stream_executor") == 1
+    assert plugin.calls.count("destroy_stream_executor") == 1
+
+
+def test_a_larger_executor_is_accepted_with_a_warning():
+    with DialectPlugin(Build(RFC, macros={"EXECUTOR_SAYS": 400})).load() as platform:
+        assert platform.tables.dialect is RFC
+        assert [found.rule_id for found in platform.warnings] == ["SE-031"]
