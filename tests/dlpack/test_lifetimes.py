@@ -204,7 +204,7 @@ AT_EXIT = """
         kept.append(kept)                     # a cycle, which only the last collection finds
 
     failed = []
-    for round_ in range(30):
+    for round_ in range(10):
         child = os.fork()
         if child == 0:
             leave_everything_behind(round_)
