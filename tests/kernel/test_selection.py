@@ -90,6 +90,17 @@ def test_a_tie_at_the_top_names_both_kernels():
     assert "'C'" not in error.message
 
 
+def test_a_kernel_for_every_plugin_stands_between_the_device_type_and_the_default():
+    own = kernel("MatMul", "GPU", ON_FLOAT)
+    pluggable = kernel("MatMul", DEVICE_PLUGGABLE)
+    default = kernel("MatMul", "DEFAULT", priority=9)
+    kernels = [default, pluggable, own]
+
+    assert select(kernels, matmul_node(FLOAT), "GPU") is own
+    assert select(kernels, matmul_node(DOUBLE), "GPU") is pluggable
+    assert select(kernels, matmul_node(DOUBLE), "GPU", is_pluggable=False) is default
+
+
 def test_two_default_kernels_are_a_tie_whatever_their_priorities():
     defaults = [kernel("MatMul", "DEFAULT", priority=p, name=f"D{p}") for p in (1, 2)]
 
