@@ -10,13 +10,7 @@ import pytest
 from modular_tf.abi.dlpack_elements import ELEMENT_TYPES, by_name
 from modular_tf.dlpack import element_type, from_dlpack, to_dlpack
 from modular_tf.native.tensor import Tensor, consume, import_by_table
-from tests.dlpack.consumers import CONSUMERS
 from tests.dlpack.memory import CPU, FLOAT32, Memory, tensor_of
-
-
-@pytest.fixture(params=CONSUMERS)
-def consumer(request):
-    return CONSUMERS[request.param]()
 
 
 def released(tensor) -> bool:
