@@ -3,8 +3,6 @@
 The plugin and each library leave a trace when their code begins to run, in whatever process.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

@@ -1,7 +1,5 @@
 """What a plugin changes of its process is named; what takes others down is quarantine."""
 
-from __future__ import annotations
-
 import os
 import resource
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """A plugin is tried as the application opens it: in a thread that ends before its use."""
 
-from __future__ import annotations
-
 import signal
 from pathlib import Path
 

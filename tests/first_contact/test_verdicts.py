@@ -1,7 +1,5 @@
 """What is found of each plugin that does something to the process it is tried in."""
 
-from __future__ import annotations
-
 import platform
 from pathlib import Path
 from signal import SIGABRT, SIGINT, SIGKILL, SIGSEGV, SIGTERM

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from textwrap import dedent
-from typing import TYPE_CHECKING
+from tests.kernel.kernels import kernel_library
 
-from tests.fixtures.compiler import compile_object, link_library
-
-if TYPE_CHECKING:
-    from tests.fixtures.children import PythonRunner
-
-_CODE = dedent("""
+CODE = """
     import gc, sys, threading, time
     from modular_tf import PluginService
     from modular_tf.device.device import Device
@@ -46,13 +39,8 @@ _CODE = dedent("""
             before += 1
         passes.set()
         assert settled() <= before - 2
-""")
+"""
 
 
-def test_temporaries_of_other_threads_stay_until_the_stream_has_passed(
-    run_python: PythonRunner,
-) -> None:
-    source = compile_object(Path(__file__).with_name("temporary_kernels.cc"))
-    library = link_library("libtemporary_kernels.so", [source], ["-lpthread"], cxx=True)
-
-    run_python(_CODE, library)
+def test_temporaries_of_other_threads_stay_until_the_stream_has_passed(run_python):
+    run_python(CODE, kernel_library("temporary_kernels"))

@@ -57,13 +57,13 @@ def record_of(path, **settings):
     return record
 
 
-def test_what_crashed_is_not_tried_again(plugin_file, trials):
+def test_what_crashed_is_in_quarantine_wherever_its_bytes_are(plugin_file, trials):
     path = plugin_file("libcrasher.so")
     trials.answer = crashed()
     first, second = record_of(path), record_of(path)
+    copy = record_of(plugin_file("elsewhere/libinnocent.so"), first_contact="always")
 
-    assert trials.tried == ["crasher"]
-    assert first.state is second.state is State.QUARANTINED
+    assert first.state is second.state is copy.state is State.QUARANTINED
     assert first.reason.message == "it did something"
     assert re.fullmatch(
         r"it did something; this was found on \d{4}-\d\d-\d\d \d\d:\d\d UTC", second.reason.message
@@ -72,33 +72,24 @@ def test_what_crashed_is_not_tried_again(plugin_file, trials):
     assert [decision.stage for decision in second.decisions if not decision.passed] == [
         "first-contact"
     ]
-
-
-def test_other_bytes_are_released(plugin_file, trials):
-    path = plugin_file("libcrasher.so")
-    trials.answer = crashed()
-    record_of(path)
+    assert record_of(path, first_contact="never").state is State.LOADED
+    assert trials.tried == ["crasher"]
     path.unlink()
     plugin_file("libcrasher.so", scheme="repaired")
     trials.answer = Finding(offer=Offer(("repaired",)))
-
     assert record_of(path).state is State.LOADED
     assert trials.tried == ["crasher", "crasher"]
 
 
-def test_a_copy_of_what_crashed_is_in_quarantine_too(plugin_file, trials):
-    trials.answer = crashed()
-    record_of(plugin_file("libcrasher.so"))
-
-    assert record_of(plugin_file("elsewhere/libinnocent.so")).state is State.QUARANTINED
-    assert trials.tried == ["crasher"]
-
-
-def test_a_copy_of_what_was_good_is_not_tried(plugin_file, trials):
-    record_of(plugin_file("libgood.so"))
-
+def test_what_was_good_is_tried_again_only_where_each_start_tries(plugin_file, trials):
+    path = plugin_file("libgood.so")
+    record_of(path)
     assert record_of(plugin_file("elsewhere/libcopy.so")).state is State.LOADED
     assert trials.tried == ["good"]
+
+    record_of(path, first_contact="always")
+    record_of(path, first_contact="always")
+    assert trials.tried == ["good"] * 3
 
 
 def test_what_could_not_be_tried_is_tried_the_next_time(plugin_file, trials):
@@ -132,32 +123,6 @@ def test_what_somebody_else_had_is_remembered_as_offered(device_file):
 
     remembered = ScanCache.of_process().recall(str(second))
     assert remembered.finding.offer.platform.device_type == "TWO"
-
-
-def test_always_asks_the_quarantine_first(plugin_file, trials):
-    path = plugin_file("libcrasher.so")
-    trials.answer = crashed()
-    record_of(path, first_contact="always")
-    record_of(path, first_contact="always")
-
-    assert trials.tried == ["crasher"]
-
-
-def test_always_tries_what_is_good_each_time(plugin_file, trials):
-    path = plugin_file("libgood.so")
-    record_of(path, first_contact="always")
-    record_of(path, first_contact="always")
-
-    assert trials.tried == ["good", "good"]
-
-
-def test_never_asks_no_quarantine_of_first_contact(plugin_file, trials):
-    path = plugin_file("libcrasher.so")
-    trials.answer = crashed()
-    record_of(path)
-
-    assert record_of(path, first_contact="never").state is State.LOADED
-    assert trials.tried == ["crasher"]
 
 
 def test_limits_are_the_users(plugin_file, trials):

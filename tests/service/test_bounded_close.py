@@ -35,7 +35,7 @@ def written(
 
 
 def test_what_is_left_is_named_and_goes_on(library):
-    service, file = written(library, "ending://h/3", close_timeout_s=0.1)
+    service, file = written(library, "ending://h/1", close_timeout_s=0.1)
     with pytest.raises(DeadlineExceededError, match=r"plugin ending was not closed within 0\.1 s"):
         service.close()
     assert service.closed
@@ -72,7 +72,7 @@ def test_the_end_of_the_process_waits_for_what_is_left(run_python, library):
         config = Config(close_timeout_s=0.1)
         service = PluginService(config=config, plugin_paths=[sys.argv[1]], bundled=False)
         service.load()
-        file = service.filesystem("ending").new_writable_file("ending://h/2")
+        file = service.filesystem("ending").new_writable_file("ending://h/1")
         try:
             service.close()
         except DeadlineExceededError:

@@ -116,10 +116,11 @@ def test_what_throws_registers_nothing(first_contact, build):
 
 
 @pytest.mark.parametrize(
-    ("deed", "rule"), [("EXITS", "LD-060"), ("CRASHES", "LD-060"), ("HANGS", "LD-061")]
+    ("deed", "rule", "timeout_s"),
+    [("EXITS", "LD-060", 60), ("CRASHES", "LD-060", 60), ("HANGS", "LD-061", 1)],
 )
-def test_what_ends_its_process_is_quarantined(deed, rule, build):
-    with open_service(build(deed), first_contact_timeout_s=3.0) as service:
+def test_what_ends_its_process_is_quarantined(deed, rule, timeout_s, build):
+    with open_service(build(deed), first_contact_timeout_s=timeout_s) as service:
         (record,) = service.load().plugins
 
     assert (record.state, record.reason.rule) == (State.QUARANTINED, rule)

@@ -10,19 +10,12 @@ from typing import NamedTuple
 
 
 class Part(NamedTuple):
-    """One campaign.
+    """One campaign."""
 
-    Attributes:
-        name: The module below `tests.stress`.
-        what: What is stressed, in a few words.
-        rounds: How many rounds a whole campaign has.
-        sample: How many rounds the tests run of it.
-    """
-
-    name: str
+    name: str  # the module below `tests.stress`
     what: str
-    rounds: int
-    sample: int
+    rounds: int  # of a whole campaign
+    sample: int  # rounds in each run of the tests
 
 
 _ALL = (
@@ -54,19 +47,19 @@ _ALL = (
         "interrupts",
         "interrupts at any moment of all that a service does",
         rounds=2000,
-        sample=25,
+        sample=12,
     ),
     Part(
         "refreshes",
         "refreshes of plugins whose files others change",
         rounds=500,
-        sample=8,
+        sample=4,
     ),
     Part(
         "device_closes",
         "closes of devices and what is theirs against every call, each pair in turn",
         rounds=6480,
-        sample=324,
+        sample=81,
     ),
 )
 PARTS: dict[str, Part] = {part.name: part for part in _ALL}
