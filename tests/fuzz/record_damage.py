@@ -31,7 +31,6 @@ class StoredFile(NamedTuple):
     forged: bool
 
     def kind(self, recalled):
-        """Return the kind of an answer with so many entries."""
         return f"{'forged' if self.forged else 'damaged'}, {recalled} recalled"
 
 
@@ -47,7 +46,6 @@ class GivenDirectory(PrivateDirectory):
             self.file.write_bytes(data)
 
     def real_path_of(self, name, *, make):
-        """Return the path of the database."""
         if make:
             self.file.touch()
         return str(self.file) if self.file.exists() else None
@@ -57,7 +55,6 @@ class GivenDirectory(PrivateDirectory):
 
     @property
     def data(self):
-        """The bytes of the database."""
         return self.file.read_bytes()
 
 
