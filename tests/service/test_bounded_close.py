@@ -72,7 +72,7 @@ def test_the_end_of_the_process_waits_for_what_is_left(run_python, library):
         config = Config(close_timeout_s=0.1)
         service = PluginService(config=config, plugin_paths=[sys.argv[1]], bundled=False)
         service.load()
-        file = service.filesystem("ending").new_writable_file("ending://h/1")
+        file = service.filesystem("ending").new_writable_file("ending://h/2")
         try:
             service.close()
         except DeadlineExceededError:

@@ -9,6 +9,7 @@ import pytest
 from modular_tf.errors import NotFoundError, UnimplementedError
 from modular_tf.service.configuration import Config
 from modular_tf.service.report import State
+from tests.discovery.site_folder import install
 
 TRIED = Config(first_contact="new", load="lazy")
 
@@ -24,10 +25,7 @@ def test_earlier_sources_come_first_and_take_the_scheme(
     plugin_file, make_service, monkeypatch, site, tmp_path
 ):
     """From the last source to the first: each new one takes the scheme from the next."""
-    entry = site / "pkg-1.0.dist-info"
-    entry.mkdir()
-    (entry / "METADATA").write_text("Metadata-Version: 2.1\nName: pkg\nVersion: 1.0\n")
-    (entry / "RECORD").write_text("pkg/libdistribution.so,,\n")
+    install(site, "pkg", record=b"pkg/libdistribution.so,,\n")
     places = [
         ("user-directory", "user/libuser.so"),
         ("distribution", "venv/site-packages/pkg/libdistribution.so"),
