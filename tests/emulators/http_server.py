@@ -104,12 +104,12 @@ class Settings:
 
     Attributes:
         delay_s: Seconds between a request and its answer.
-        delayed: The kind of request that this is for; "" for all.
+        held: The kind of requests that are kept waiting as long as this is set.
         bytes_per_s: Of the bodies of all answers together; 0 for no limit.
     """
 
     delay_s: float = 0.0
-    delayed: str = ""
+    held: str = ""
     bytes_per_s: float = 0.0
 
 
@@ -125,6 +125,7 @@ class ControlledService(Generic[_Settings]):
         self._under_way = 0
         self._most_at_once = 0
         self._line_is_free_at = 0.0
+        self._changed = asyncio.Event()
 
     def kind(self, request: Request) -> str:
         """Return what a request is counted as."""
@@ -143,8 +144,9 @@ class ControlledService(Generic[_Settings]):
         self._under_way += 1
         self._most_at_once = max(self._most_at_once, self._under_way)
         try:
-            is_delayed = self.settings.delayed in {"", kind}
-            await asyncio.sleep(self.settings.delay_s if is_delayed else 0)
+            await asyncio.sleep(self.settings.delay_s)
+            while self.settings.held == kind:
+                await self._changed.wait()
             return self.answer(request)
         finally:
             self._under_way -= 1
@@ -162,6 +164,8 @@ class ControlledService(Generic[_Settings]):
         action = request.method, request.path.removeprefix(CONTROL)
         if action == ("PUT", "settings"):
             self.settings = replace(self.settings, **json.loads(request.body))
+            self._changed.set()
+            self._changed = asyncio.Event()
         elif action == ("DELETE", "requests"):
             self._requests.clear()
             self._most_at_once = 0

@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import signal
-import subprocess
-import sys
-import threading
-from contextlib import contextmanager, suppress
-from pathlib import Path
-from textwrap import dedent
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,66 +11,9 @@ from tests.fixtures.children import describe
 from tests.fixtures.tensorflow import environment_of_tensorflow, tensorflow_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
-_SERVER = Path(__file__).with_name("server.py")
-
-
-class TensorFlow:
-    """Runs programs in forks of a process that has imported TensorFlow.
-
-    Args:
-        server: That process; see `server.py`.
-    """
-
-    def __init__(self, server: subprocess.Popen[str]) -> None:
-        self._server = server
-
-    def run(
-        self,
-        program: str | Path,
-        *arguments: str | Path,
-        folder: Path,
-        env: Mapping[str, str] | None = None,
-        timeout: float = 240,
-    ) -> subprocess.CompletedProcess[str]:
-        """Return what came of source text, or of a script.
-
-        Args:
-            program: Source text, or the path of a script.
-            *arguments: `sys.argv[1:]` of the program.
-            folder: Where it runs.
-            env: More variables.
-            timeout: Seconds until it is killed.
-        """
-        is_script = isinstance(program, Path)
-        output, complaint = folder / "stdout", folder / "stderr"
-        job = {
-            "program": program.read_text("utf-8") if is_script else dedent(program),
-            "arguments": [str(argument) for argument in arguments],
-            "folder": str(folder),
-            "environment": {**os.environ, **environment_of_tensorflow(), **(env or {})},
-            "stdout": str(output),
-            "stderr": str(complaint),
-        }
-        print(json.dumps(job), file=self._server.stdin, flush=True)
-        fork = self._number()
-        timer = threading.Timer(timeout, _kill, [fork])
-        timer.start()
-        status = self._number()
-        timer.cancel()
-        texts = [file.read_text(errors="surrogateescape") for file in (output, complaint)]
-        return subprocess.CompletedProcess([str(program)], status, *texts)
-
-    def _number(self) -> int:
-        line = self._server.stdout.readline()
-        assert line, "the process that imports TensorFlow has ended"
-        return int(line)
-
-
-def _kill(fork: int) -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(fork, signal.SIGKILL)
+    from tests.fixtures.forked_children import ForkServer
 
 
 def linked_site(folder: Path) -> Path:
@@ -91,29 +26,6 @@ def linked_site(folder: Path) -> Path:
     return site
 
 
-@contextmanager
-def running_tensorflow(site: Path) -> Iterator[TensorFlow]:
-    """Import TensorFlow from a folder in a process that runs programs until the block ends."""
-    path = [str(site), *filter(None, [os.environ.get("PYTHONPATH")])]
-    environment = {
-        **os.environ,
-        **environment_of_tensorflow(),
-        "PYTHONPATH": os.pathsep.join(path),
-        "OPENBLAS_NUM_THREADS": "1",  # else numpy starts threads
-    }
-    with subprocess.Popen(
-        [sys.executable, "-X", "faulthandler", str(_SERVER)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env=environment,
-        text=True,
-    ) as server:
-        try:
-            yield TensorFlow(server)
-        finally:
-            server.kill()
-
-
 @pytest.fixture(scope="session")
 def tensorflow_site(tmp_path_factory) -> Path:
     """The folder `site-packages` that the process of the tests imports TensorFlow from."""
@@ -121,19 +33,24 @@ def tensorflow_site(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def tensorflow(tensorflow_site: Path) -> Iterator[TensorFlow]:
-    """The process that has imported TensorFlow."""
-    with running_tensorflow(tensorflow_site) as found:
-        yield found
+def tensorflow(fork_server, tensorflow_site: Path) -> ForkServer:
+    """The process that has imported TensorFlow; no thread runs in it."""
+    path = filter(None, [str(tensorflow_site), os.environ.get("PYTHONPATH")])
+    of_process = {"PYTHONPATH": os.pathsep.join(path), "OPENBLAS_NUM_THREADS": "1"}
+    return fork_server("import tensorflow", {**environment_of_tensorflow(), **of_process})
 
 
 @pytest.fixture
-def run_tensorflow(tensorflow: TensorFlow, tmp_path: Path):
-    """Return what runs a program with TensorFlow, which must end with a status, by default 0."""
+def run_tensorflow(tensorflow: ForkServer, tmp_path: Path):
+    """Return what runs source text, or a script, with TensorFlow; it must end with status 0."""
 
-    def run(program, *arguments, env=None, timeout=240, status=0):
-        done = tensorflow.run(program, *arguments, folder=tmp_path, env=env, timeout=timeout)
-        assert done.returncode == status, describe(done)
+    def run(program, *arguments, env=None):
+        code = program if isinstance(program, str) else program.read_text("utf-8")
+        environment = {**environment_of_tensorflow(), **(env or {})}
+        done = tensorflow.run(
+            code, *arguments, folder=tmp_path, environment=environment, timeout=240
+        )
+        assert done.returncode == 0, describe(done)
         return done
 
     return run

@@ -131,7 +131,7 @@ def test_a_plugin_is_shown_without_tensorflow(run_tensorflow, losses_shown, disk
 def test_a_scheme_that_nobody_serves_is_named(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "tensorboard.main", "--logdir", "nobody://x", "--port", "0"],
-        env={**os.environ, **with_places(installed("tensorboard"))},
+        env={**os.environ, **environment_of_tensorflow()},
         capture_output=True,
         text=True,
         check=False,

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 from textwrap import dedent
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import pytest
 
-if TYPE_CHECKING:
-    import subprocess
+from tests.fixtures.emulators import ControlledStore
 
-    from tests.fixtures.children import PythonRunner
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tests.fixtures.emulators import Store
     from tests.fixtures.wild import WildPlugins
 
@@ -36,34 +38,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in left_out]
 
 
-class SubjectRunner(Protocol):
-    """Runs code against a store; see `prelude.py` for the names that it finds."""
-
-    def __call__(
-        self,
-        store: Store,
-        code: str,
-        *arguments: str | Path,
-        folder: str = "",
-        without: str = "",
-        env: dict[str, str] | None = None,
-        timeout: float = 60,
-        status: int | None = 0,
-    ) -> subprocess.CompletedProcess[str]:
-        """Return the finished child.
-
-        Args:
-            store: Where `uri("x")` lies.
-            code: The subject, dedented.
-            *arguments: `sys.argv[1:]` of the child.
-            folder: A folder of the store for this test alone.
-            without: Names of workarounds to leave out, with commas between.
-            env: More variables.
-            timeout: Seconds until the test fails.
-            status: What the child must exit with; None for anything.
-        """
-
-
 @pytest.fixture
 def wild_environment(wild_plugins: WildPlugins):
     """Return the environment of a child that uses a store."""
@@ -71,21 +45,53 @@ def wild_environment(wild_plugins: WildPlugins):
     def environment(store: Store, folder: str = "") -> dict[str, str]:
         library = wild_plugins.gcs_library if "gs:" in store.base_uri else wild_plugins.io_library
         base = f"{store.base_uri}/{folder}" if folder else store.base_uri
-        return {**store.environment, "WILD_PLUGIN": str(library), "WILD_BASE": base}
+        control = {"WILD_CONTROL": store.endpoint} if isinstance(store, ControlledStore) else {}
+        return {**store.environment, **control, "WILD_PLUGIN": str(library), "WILD_BASE": base}
 
     return environment
 
 
 @pytest.fixture
-def run_subject(run_python: PythonRunner, wild_environment) -> SubjectRunner:
-    """Run code with a real plugin in a child process; see `SubjectRunner`."""
+def run_subject(run_forked, wild_environment):
+    """Return what runs code with a real plugin in a child; see `prelude.py` for what it finds.
 
-    def run(store, code, *arguments, folder="", without="", env=None, timeout=60, status=0):
+    Args:
+        store: Where `uri("x")` lies.
+        code: The subject, dedented; or such by the name of a folder, one after the other.
+        *arguments: `sys.argv[1:]` of the child.
+        folder: A folder of the store for this test alone.
+        without: Names of workarounds to leave out, with commas between.
+        env: More variables.
+        timeout: Seconds until the test fails.
+        status: What the child must exit with; None for anything.
+        run_child: Another way to run it than in a fork, where the start of a process matters.
+    """
+
+    def run(
+        store, code, *arguments, folder="", without="", env=None, timeout=120, status=0,
+        run_child=run_forked,
+    ):  # fmt: skip
         settings = {**wild_environment(store, folder), "WILD_WITHOUT": without, **(env or {})}
         if status:  # a plugin that ended three processes would be quarantined for all other tests
             settings["MODULAR_TF_TELL_ENDED_CALLS"] = "0"
-        subject = f"{PRELUDE}\n{dedent(code)}"
-        return run_python(subject, *arguments, env=settings, timeout=timeout, status=status)
+        parts = code if isinstance(code, dict) else {"": code}
+        subject = "\n".join([PRELUDE, *(f"enter({n!r})\n{dedent(c)}" for n, c in parts.items())])
+        return run_child(subject, *arguments, env=settings, timeout=timeout, status=status)
+
+    return run
+
+
+@pytest.fixture
+def run_fs(run_forked, wild_plugins: WildPlugins):
+    """Return what runs `modular-tf fs ...`, which finds the plugins among installed packages."""
+
+    def run(store, words, places: Mapping[str, object] | None = None, status: int | None = 0):
+        words = words if isinstance(words, list) else shlex.split(words)
+        arguments = [str((places or {}).get(word, word)) for word in words]
+        path = filter(None, [os.environ.get("PYTHONPATH"), str(wild_plugins.site_dir)])
+        environment = {**store.environment, "PYTHONPATH": os.pathsep.join(path)}
+        code = "import sys; from modular_tf.cli.main import run; sys.exit(run())"
+        return run_forked(code, "fs", *arguments, env=environment, status=status)
 
     return run
 

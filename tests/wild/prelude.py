@@ -5,7 +5,10 @@ This file is never imported by a test; its text is put in front of the code of a
 
 from __future__ import annotations
 
+import json
 import os
+import sys
+import urllib.request
 
 import modular_tf as mtf
 from modular_tf import errors  # noqa: F401  (for the subjects)
@@ -42,10 +45,25 @@ if _without:
 if "guarded_functions" in _without:
     binding.stores_of = lambda _: []
 
-service = mtf.PluginService(plugin_paths=[os.environ["WILD_PLUGIN"]], bundled=False)
-service.load(os.environ["WILD_PLUGIN"])
+
+def begin() -> mtf.PluginService:
+    """Return a service that has loaded the plugin."""
+    made = mtf.PluginService(plugin_paths=[os.environ["WILD_PLUGIN"]], bundled=False)
+    made.load(os.environ["WILD_PLUGIN"])
+    return made
+
+
+service = begin()
 base = os.environ["WILD_BASE"]
 fs = service.filesystem_for(base)
+
+
+def enter(folder: str) -> None:
+    """Have `uri` be in a folder of the store, and a failure say which."""
+    global base  # noqa: PLW0603  (the subject's)
+    if folder:
+        base = f"{os.environ['WILD_BASE']}/{folder}"
+        print("in", folder, file=sys.stderr)
 
 
 def uri(path: str) -> str:
@@ -73,3 +91,38 @@ def expect_error(kind: type[Exception], call: object, *args: object) -> Exceptio
     except kind as error:
         return error
     raise AssertionError(f"{call.__name__}{args} returned {result!r}, expected {kind.__name__}")
+
+
+def ask_server(method: str, url: str, body: bytes | None = None) -> bytes:
+    """Ask a server past the plugin."""
+    request = urllib.request.Request(url, body, method=method)
+    with urllib.request.urlopen(request, timeout=20) as answer:
+        return answer.read()
+
+
+def change(name: str, body: bytes | None = None) -> None:
+    """Have another client store or, without a body, delete a file of s3."""
+    url = uri(name).replace("s3://", f"{os.environ['WILD_CONTROL']}/")
+    ask_server("DELETE" if body is None else "PUT", url, body)
+
+
+def set_up(**settings: object) -> None:
+    """Change settings of the emulator."""
+    ask_server("PUT", f"{os.environ['WILD_CONTROL']}/-/settings", json.dumps(settings).encode())
+
+
+def requests_now() -> dict[str, int]:
+    """Return the requests that the emulator has counted, by kind."""
+    return json.loads(ask_server("GET", f"{os.environ['WILD_CONTROL']}/-/requests"))["requests"]
+
+
+def forget_requests() -> None:
+    """Have the emulator count from nothing again."""
+    ask_server("DELETE", f"{os.environ['WILD_CONTROL']}/-/requests")
+
+
+def requests_of(call: object) -> dict[str, int]:
+    """Return the requests that a call makes, by kind."""
+    forget_requests()
+    call()
+    return requests_now()

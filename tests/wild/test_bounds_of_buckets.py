@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import os
 import re
 import signal
 import subprocess
@@ -16,7 +17,7 @@ from tests.fixtures.emulators import NAME
 from tests.fixtures.machine import DEVELOPER_ENVIRONMENT
 from tests.fixtures.process_group import end_group
 
-pytestmark = [pytest.mark.wild, pytest.mark.emulator]
+pytestmark = [pytest.mark.wild, pytest.mark.emulator, pytest.mark.xdist_group("many objects")]
 
 # The promise is about 10 000 objects, which take their time.
 _OBJECTS = int(DEVELOPER_ENVIRONMENT.get("MODULAR_TF_MANY_OBJECTS", "2000"))
@@ -31,16 +32,24 @@ def content(number: int) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def many_objects(distant_s3):
-    """Return a store with many objects in one folder and 200 in another."""
+def ask(distant_s3):
+    """Return what asks the store for an object, or stores one, by one connection."""
     connection = http.client.HTTPConnection(urlsplit(distant_s3.endpoint).netloc, timeout=20)
-    for number in range(_OBJECTS):
-        connection.request("PUT", f"/{NAME}/many/f{number:05}", content(number))
-        assert connection.getresponse().read() == b""
-    for number in range(_FEW):
-        connection.request("PUT", f"/{NAME}/few/f{number:05}", content(number))
-        assert connection.getresponse().read() == b""
+
+    def ask(method: str, path: str, body: bytes | None = None) -> bytes:
+        connection.request(method, f"/{NAME}{path}", body)
+        return connection.getresponse().read()
+
+    yield ask
     connection.close()
+
+
+@pytest.fixture(scope="module")
+def many_objects(distant_s3, ask):
+    """Return a store with many objects in one folder and 200 in another."""
+    for folder, count in (("many", _OBJECTS), ("few", _FEW)):
+        for number in range(count):
+            assert ask("PUT", f"/{folder}/f{number:05}", content(number)) == b""
     return distant_s3
 
 
@@ -56,7 +65,7 @@ def test_many_objects_take_bounded_memory_and_threads(many_objects, run_subject)
     child = run_subject(
         many_objects,
         """
-        import resource, sys, threading, time
+        import resource, threading, time
         from modular_tf.fsspec import ModularFileSystem
         count, length = map(int, sys.argv[1:])
         s3 = ModularFileSystem("s3", service=service)
@@ -90,23 +99,22 @@ def test_many_objects_take_bounded_memory_and_threads(many_objects, run_subject)
         timeout=280,
     )
     beyond_the_data_mib, threads = map(int, child.stdout.split())
-    print(f"{_OBJECTS} objects: {beyond_the_data_mib} MiB beyond the data, {threads} threads")
 
     assert beyond_the_data_mib < 200
     assert threads <= 100  # 32 of ours, and what the plugin's SDK has in its pools
 
 
 _INTERRUPTED = """
-    import signal, sys, threading, time
+    import signal, threading, time
     from pathlib import Path
     from modular_tf.fsspec import ModularFileSystem
-    what, folder = sys.argv[1], Path(sys.argv[2])
+    folder = Path(sys.argv[1])
     s3 = ModularFileSystem("s3", service=service)
     paths = [f"fixture/few/f{number:05}" for number in range(200)]
     (folder / "up").mkdir()
     for number in range(200):
         (folder / "up" / f"f{number:05}").write_bytes(f"object {number:05}\\n".encode() * 76)
-    work = {
+    WORK = {
         "cat": lambda: [s3.cat(paths) for _ in range(100)],
         "get": lambda: s3.get("fixture/few", str(folder / "down"), recursive=True),
         "put": lambda: s3.put(str(folder / "up"), "fixture/put", recursive=True),
@@ -118,44 +126,47 @@ _INTERRUPTED = """
             links = [os.readlink(entry.path) for entry in found if entry.is_symlink()]
         return sum(not link.startswith("socket:") for link in links)
 
-    files, threads = open_files(), threading.active_count()
-
     def interrupt():
-        time.sleep(0.5)
+        global began
+        while sum(requests_now().values()) < 20:
+            pass
+        began = time.monotonic()
         os.kill(os.getpid(), signal.SIGINT)
-    threading.Thread(target=interrupt).start()
-    started = time.monotonic()
-    try:
-        work[what]()
-    except KeyboardInterrupt:
-        took = time.monotonic() - started - 0.5
-    else:
-        raise SystemExit("it was done before the interrupt")
-    for _ in range(500):  # calls that are under way end by themselves
-        left = threading.active_count() - threads
-        more_files = open_files() - files
-        if left <= 0 and more_files <= 0:
-            break
-        time.sleep(0.01)
-    print(took, left, more_files)
+
+    for name, work in WORK.items():
+        forget_requests()
+        files, threads = open_files(), threading.active_count()
+        interrupting = threading.Thread(target=interrupt)
+        try:
+            interrupting.start()
+            work()
+        except KeyboardInterrupt:
+            took = time.monotonic() - began
+        else:
+            raise SystemExit("it was done before the interrupt")
+        interrupting.join()
+        for _ in range(1000):  # calls that are under way end by themselves
+            left = threading.active_count() - threads, open_files() - files
+            if max(left) <= 0:
+                break
+            time.sleep(0.01)
+        expect((name, took < float(sys.argv[2]), max(left) <= 0), (name, True, True))
     """
 
 
-@pytest.mark.parametrize("what", ["cat", "get", "put"])
-def test_an_interrupt_leaves_nothing(late_objects, run_subject, tmp_path, what):
+def test_an_interrupt_leaves_nothing(late_objects, run_subject, ask, tmp_path):
     scratch = tmp_path / "scratch"
     scratch.mkdir()
 
     env = {"TMPDIR": str(scratch)}
-    child = run_subject(late_objects, _INTERRUPTED, what, tmp_path, env=env)
-    took, threads, files = map(float, child.stdout.split())
+    run_subject(late_objects, _INTERRUPTED, tmp_path, str(_LATEST_S), env=env)
 
-    assert took < _LATEST_S
-    assert threads <= 0
-    assert files <= 0
     assert list(scratch.iterdir()) == []
     expect_whole_files(tmp_path / "down")
-    expect_whole_objects(late_objects, "put")
+    late_objects.set(delay_s=0.0)
+    for key in re.findall(r"<Key>([^<]+)</Key>", ask("GET", "?list-type=2&prefix=put/").decode()):
+        number = key.rpartition("/")[2][1:]
+        assert ask("GET", f"/{key}") == (content(int(number)) if number else b""), key
 
 
 def expect_whole_files(folder):
@@ -165,35 +176,25 @@ def expect_whole_files(folder):
             assert file.read_bytes() == content(int(file.name[1:])), f"{file} is cut off"
 
 
-def expect_whole_objects(store, folder):
-    connection = http.client.HTTPConnection(urlsplit(store.endpoint).netloc, timeout=20)
-    store.set(delay_s=0.0)
-    connection.request("GET", f"/{NAME}?list-type=2&prefix={folder}/")
-    for key in re.findall(r"<Key>([^<]+)</Key>", connection.getresponse().read().decode()):
-        connection.request("GET", f"/{NAME}/{key}")
-        found = connection.getresponse().read()
-        number = key.rpartition("/")[2][1:]
-        assert found == (content(int(number)) if number else b""), f"{key} is cut off"
-    connection.close()
-
-
 def test_an_interrupted_copy_of_a_tree_leaves_nothing(late_objects, wild_environment, tmp_path):
     scratch, target = tmp_path / "scratch", tmp_path / "down"
     scratch.mkdir()
     environment = wild_environment(late_objects)
-    env = {**DEVELOPER_ENVIRONMENT, **environment, "TMPDIR": str(scratch)}
     command = [sys.executable, "-m", "modular_tf", "fs", "cp", "-r"]
     command += ["--plugin", environment["WILD_PLUGIN"], late_objects.uri("few"), str(target)]
     late_objects.forget_requests()
     process = subprocess.Popen(
-        command, cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        text=True, start_new_session=True,
-    )  # fmt: skip
+        command,
+        cwd=tmp_path,
+        env={**os.environ, **environment, "TMPDIR": str(scratch)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
     try:
-        for _ in range(3000):
-            if late_objects.requests().get("GET range", 0) > 10:
-                break
-            time.sleep(0.01)
+        while late_objects.requests().get("GET range", 0) <= 10:
+            assert process.poll() is None, process.communicate()
         process.send_signal(signal.SIGINT)
         interrupted = time.monotonic()
         output, _ = process.communicate(timeout=60)

@@ -8,20 +8,18 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import sys
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import pytest
 
 from modular_tf.check.filesystem.workspace import write_prepared_files
 from modular_tf.check.options import Options
+from tests.fixtures.emulators import AZURE_ACCOUNT, AZURE_KEY, NO_PROXY
 from tests.fixtures.matrices import sampled
 from tests.fixtures.process_group import run_in_group
 from tests.wild.conftest import STORES
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 pytestmark = [pytest.mark.wild, pytest.mark.emulator]
 
@@ -36,28 +34,28 @@ _GCS_VARIABLES = {
 
 
 @dataclass(frozen=True)
-class Found:
-    """What a run finds.
+class Run:
+    """What a run of the checks finds.
 
     Attributes:
         store: A scheme of `STORES`, or the name of a fixture.
         finds: For each check the verdicts that it may come to, with the number of the defect in
             the table of known ones, or its id.
         environment: What the plugin finds in its environment besides.
-        options: Of the checks.
+        settings: Of the checks.
         patience: Of machines that do something else too; where a check is to hang, it costs.
     """
 
     store: str
-    finds: Mapping[str, tuple[int | str, set[str]]]
-    environment: Mapping[str, str] = field(default_factory=dict)
-    options: str = ""
+    finds: dict[str, tuple[int | str, set[str]]]
+    environment: dict[str, str] = field(default_factory=dict)
+    settings: str = ""
     patience: float = 3
 
 
 _FAILED, _WARNED, _CRASHED, _HUNG = {"failed"}, {"warned"}, {"crashed"}, {"hung"}
 _RUNS = {
-    "s3": Found(
+    "s3": Run(
         "s3",
         {
             "FS-127": ("s3-cleanup-ends-all", _CRASHED),
@@ -74,7 +72,7 @@ _RUNS = {
             "FS-330": (18, _WARNED),
         },
     ),
-    "az": Found(
+    "az": Run(
         "az",
         {
             "FS-333": (2, _CRASHED),
@@ -89,11 +87,11 @@ _RUNS = {
             "FS-273": (14, _FAILED),
             "FS-277": (14, _FAILED),
         },
-        options="[options]\ncreate_roots = false\n",
+        settings="[options]\ncreate_roots = false\n",
         patience=1.5,
     ),
-    "gs-without-variables": Found("gs", {"FS-156": (4, _CRASHED)}),
-    "gs": Found(
+    "gs-without-variables": Run("gs", {"FS-156": (4, _CRASHED)}),
+    "gs": Run(
         "gs",
         {
             "FS-332": (5, {"crashed", "failed"}),
@@ -103,12 +101,12 @@ _RUNS = {
         },
         environment=_GCS_VARIABLES,
     ),
-    "gs-compose": Found(
+    "gs-compose": Run(
         "gs", {"FS-193": (6, _FAILED)}, environment={**_GCS_VARIABLES, "GCS_APPEND_MODE": "compose"}
     ),
-    "http": Found("http", {"FS-331": (8, _FAILED), "FS-151": (9, _FAILED), "FS-155": (9, _FAILED)}),
-    "http-without-ranges": Found("http_store_without_ranges", {"FS-157": (7, _FAILED)}),
-    "oss": Found(
+    "http": Run("http", {"FS-331": (8, _FAILED), "FS-151": (9, _FAILED), "FS-155": (9, _FAILED)}),
+    "http-without-ranges": Run("http_store_without_ranges", {"FS-157": (7, _FAILED)}),
+    "oss": Run(
         "oss",
         {
             "FS-158": (16, _FAILED),
@@ -123,51 +121,51 @@ _RUNS = {
 _UNSEEN = {13: "a server that is away: a kit that is given a server cannot take it away"}
 
 
-def _outcomes(found: Found, request, wild_plugins, folder):
-    """Run the command and return what each check came to, by id and pass."""
-    store = request.getfixturevalue(STORES.get(found.store, found.store))
-    library = wild_plugins.gcs_library if found.store == "gs" else wild_plugins.io_library
-    settings, report = folder / "settings.toml", folder / "report.json"
-    settings.write_text(found.options)
-    options = [
-        "--patience",
-        str(found.patience),
-        "--settings",
-        str(settings),
-        "--write-json",
-        str(report),
-        "--through-host",
-    ]
+@pytest.fixture
+def checks_of(tmp_path, wild_plugins):
+    """Return what runs the command, and returns its report of the plugin."""
+
+    def run(options, settings, environment, library=wild_plugins.io_library):
+        written, report = tmp_path / "settings.toml", tmp_path / "report.json"
+        written.write_text(settings)
+        command = [sys.executable, "-m", "modular_tf", "check", str(library), *options]
+        done = run_in_group(
+            [*command, "--settings", str(written), "--write-json", str(report)],
+            cwd=tmp_path,
+            env={**os.environ, **environment},
+            timeout=400,
+        )
+        assert report.exists(), done.stderr
+        (plugin,) = json.loads(report.read_text())["plugins"]
+        return plugin
+
+    return run
+
+
+@pytest.mark.parametrize("name", sampled(_RUNS, _RUNS.keys() - {"az"}))
+def test_known_defects_are_found(name, request, wild_plugins, checks_of):
+    run = _RUNS[name]
+    store = request.getfixturevalue(STORES.get(run.store, run.store))
+    library = wild_plugins.gcs_library if run.store == "gs" else wild_plugins.io_library
+    options = ["--patience", str(run.patience), "--through-host"]
     if store.folder is None:
         options += ["--profile", "object-store", "--root", store.uri("conformance")]
     else:
         write_prepared_files(str(store.folder), Options())
         options += ["--profile", "read-only", "--prepared", "--root", store.base_uri]
-    for check_id in found.finds:
-        options += ["--only", check_id]
-    done = run_in_group(
-        [sys.executable, "-m", "modular_tf", "check", str(library), *options],
-        cwd=folder,
-        env={**os.environ, **store.environment, **found.environment},
-        timeout=400,
-    )
-    assert report.exists(), done.stderr
-    (plugin,) = json.loads(report.read_text())["plugins"]
-    return {(check["check_id"], check["reached"]): check for check in plugin["checks"]}
+    options += [word for check_id in run.finds for word in ("--only", check_id)]
+    environment = {**store.environment, **run.environment}
+    plugin = checks_of(options, run.settings, environment, library)
+    outcomes = {(check["check_id"], check["reached"]): check for check in plugin["checks"]}
 
-
-@pytest.mark.parametrize("name", sampled(_RUNS, _RUNS.keys() - {"az"}))
-def test_known_defects_are_found(name, request, wild_plugins, tmp_path):
-    found = _RUNS[name]
-    outcomes = _outcomes(found, request, wild_plugins, tmp_path)
-
-    for check_id, (_, verdicts) in found.finds.items():
+    for check_id, (_, verdicts) in run.finds.items():
         raw = outcomes[check_id, "raw"]
         assert raw["verdict"] in verdicts, (check_id, raw["verdict"], raw["message"], raw["found"])
-    amiss = [
-        o for (_, reached), o in outcomes.items() if reached == "host" and o["verdict"] in _BAD
-    ]
-    assert amiss == []
+    assert [
+        outcome
+        for (_, reached), outcome in outcomes.items()
+        if reached == "host" and outcome["verdict"] in _BAD
+    ] == []
 
 
 def test_each_known_defect_has_its_check():
@@ -175,3 +173,22 @@ def test_each_known_defect_has_its_check():
 
     assert rows | _UNSEEN.keys() == set(range(1, 19))
     assert not rows & _UNSEEN.keys()
+
+
+def test_two_hangs_end_the_checks_of_a_scheme(checks_of):
+    """Where connections are accepted, and nobody answers."""
+    with socket.create_server(("127.0.0.1", 0), backlog=512) as server:
+        port = server.getsockname()[1]
+        environment = {
+            "TF_AZURE_STORAGE_BLOB_ENDPOINT": f"http://127.0.0.1:{port}/{AZURE_ACCOUNT}",
+            "TF_AZURE_STORAGE_KEY": AZURE_KEY,
+            "TF_AZURE_STORAGE_USE_HTTP": "1",
+            **NO_PROXY,
+        }
+        options = ["--jobs", "1", "--only", "reading", "--only", "writing", "--patience", "0.2"]
+        plugin = checks_of(options, '[options]\nschemes = ["az"]\n', environment)
+
+    verdicts = [check["verdict"] for check in plugin["checks"]]
+    assert (verdicts.count("hung"), set(verdicts)) == (2, {"hung", "blocked"})
+    assert f"{verdicts.count('blocked')} checks of az:// were not tried" in plugin["remarks"][0]
+    assert "--root" in plugin["remarks"][0]

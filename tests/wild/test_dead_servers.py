@@ -1,4 +1,4 @@
-"""A server that cannot be reached is told at once, as what it is.
+"""A server that cannot be reached is reported at once, as what it is.
 
 Without workarounds these calls take from half a minute to several, and most end in
 "not found"; that is not shown here. A test fails when its child is not done in 20 seconds.
@@ -6,25 +6,13 @@ Without workarounds these calls take from half a minute to several, and most end
 
 from __future__ import annotations
 
-import dataclasses
 import socket
 
 import pytest
 
-from tests.fixtures.emulators import NO_PROXY, Store
+from tests.fixtures.emulators import AZURE_ACCOUNT, AZURE_KEY, NO_PROXY, Store, s3_environment
 
-pytestmark = [pytest.mark.wild, pytest.mark.emulator]
-
-_EVERY_CALL_IS_REFUSED = """
-    def read(uri):
-        with fs.new_random_access_file(uri) as file:
-            return file.read(0, 10)
-
-    for ask in (fs.path_exists, fs.stat, read):
-        error = expect_error(ConnectionError, ask, uri("file"))
-        expect(error.code, errors.UnavailableError.default_code)
-    print(error)
-    """
+pytestmark = pytest.mark.wild
 
 
 @pytest.fixture
@@ -35,49 +23,63 @@ def dead_address():
         yield f"127.0.0.1:{reserved.getsockname()[1]}"
 
 
-def _expect_refusal(run_subject, store, address):
-    child = run_subject(store, _EVERY_CALL_IS_REFUSED, timeout=20)
-    assert "accepts no connection" in child.stdout
-    assert "refused" in child.stdout
+@pytest.fixture
+def expect_refusal(run_subject):
+    """Return what expects that every call on a store is refused."""
+
+    def expect(base_uri, **environment):
+        child = run_subject(
+            Store("", base_uri, {**NO_PROXY, **environment}),
+            """
+            def read(uri):
+                with fs.new_random_access_file(uri) as file:
+                    return file.read(0, 10)
+
+            for ask in (fs.path_exists, fs.stat, read):
+                error = expect_error(ConnectionError, ask, uri("file"))
+                expect(error.code, errors.UnavailableError.default_code)
+            print(error)
+            """,
+            timeout=20,
+        )
+        assert "accepts no connection" in child.stdout
+        assert "refused" in child.stdout
+
+    return expect
 
 
-def _elsewhere(store, address, variable, path=""):
-    environment = {**store.environment, variable: f"http://{address}{path}"}
-    return dataclasses.replace(store, environment=environment)
+def test_s3_dead_endpoint(dead_address, expect_refusal):
+    expect_refusal("s3://fixture", **s3_environment(f"http://{dead_address}"))
 
 
-def test_s3_dead_endpoint(s3_store, dead_address, run_subject):
-    dead = _elsewhere(s3_store, dead_address, "S3_ENDPOINT")
-    _expect_refusal(run_subject, dead, dead_address)
+def test_az_dead_endpoint(dead_address, expect_refusal):
+    expect_refusal(
+        f"az://{AZURE_ACCOUNT}/fixture",
+        TF_AZURE_STORAGE_BLOB_ENDPOINT=f"http://{dead_address}/{AZURE_ACCOUNT}",
+        TF_AZURE_STORAGE_KEY=AZURE_KEY,
+        TF_AZURE_STORAGE_USE_HTTP="1",
+    )
 
 
-def test_az_dead_endpoint(azure_store, dead_address, run_subject):
-    variable = "TF_AZURE_STORAGE_BLOB_ENDPOINT"
-    dead = _elsewhere(azure_store, dead_address, variable, "/devstoreaccount1")
-    _expect_refusal(run_subject, dead, dead_address)
+def test_gs_dead_endpoint(dead_address, expect_refusal):
+    endpoint = f"http://{dead_address}"
+    expect_refusal("gs://fixture", CLOUD_STORAGE_EMULATOR_ENDPOINT=endpoint)
 
 
-def test_gs_dead_endpoint(gcs_store, dead_address, run_subject):
-    dead = _elsewhere(gcs_store, dead_address, "CLOUD_STORAGE_EMULATOR_ENDPOINT")
-    _expect_refusal(run_subject, dead, dead_address)
-
-
-def test_oss_dead_endpoint(dead_address, run_subject):
+def test_oss_dead_endpoint(dead_address, expect_refusal):
     host = dead_address.replace("127.0.0.1", "localhost")
-    uri = f"oss://fixture\x01id=nobody\x02key=secret\x02host={host}"
-    _expect_refusal(run_subject, Store("", uri, NO_PROXY), dead_address)
+    expect_refusal(f"oss://fixture\x01id=nobody\x02key=secret\x02host={host}")
 
 
-def test_http_dead_server(dead_address, run_subject):
-    store = Store("", f"http://{dead_address}", NO_PROXY)
-    _expect_refusal(run_subject, store, dead_address)
+def test_http_dead_server(dead_address, expect_refusal):
+    expect_refusal(f"http://{dead_address}")
 
 
-def test_a_server_that_dies_later_is_told_too(run_subject, tmp_path):
+def test_a_server_that_dies_later_is_reported_too(run_subject):
     run_subject(
         Store("", "http://127.0.0.1:1", NO_PROXY),
         """
-        import http.server, threading, time
+        import http.server, threading
         handler = http.server.SimpleHTTPRequestHandler
         handler.log_message = lambda *_: None
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)

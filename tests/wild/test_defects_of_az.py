@@ -11,14 +11,18 @@ import pytest
 
 from tests.emulators.faults import FaultDraw, FaultSettings
 from tests.fixtures.emulators import proxied
-from tests.wild.programs import RENAME_TO_ITSELF
 
 pytestmark = [pytest.mark.wild, pytest.mark.emulator]
+
+RENAME_TO_ITSELF = """
+put("file", b"content")
+fs.rename_file(uri("file"), uri("file"))
+expect(get("file"), b"content")
+"""
 
 
 def test_az_exception_leaves_c(azure_store, run_subject):
     code = """
-        import sys
         nowhere = base.replace("/fixture", "/no-such-container")
         kind = getattr(errors, sys.argv[1])
         error = expect_error(kind, fs.get_children, f"{nowhere}/directory")
@@ -64,7 +68,6 @@ def test_az_copy_never_ends(azure_store, run_subject):
 
 def test_az_missing_paths_are_directories(azure_store, run_subject):
     code = """
-        import sys
         worked_around = sys.argv[1] == "worked_around"
         put("directory/file")
         expect(fs.is_directory(uri("directory")), True)
@@ -99,7 +102,6 @@ def test_renames_reach_another_container(azure_store, run_subject):
 
 def test_az_append_truncates(azure_store, run_subject):
     code = """
-        import sys
         put("file", b"before")
         with fs.new_appendable_file(uri("file")) as file:
             if sys.argv[1] == "beforeafter":
@@ -116,7 +118,7 @@ def test_az_append_truncates(azure_store, run_subject):
 
 def test_az_time_counts_from_year_one(azure_store, run_subject):
     code = """
-        import sys, time
+        import time
         put("file")
         changed = fs.stat(uri("file")).mtime_nsec / 1e9
         print("now" if abs(changed - time.time()) < 60 else "nonsense")
@@ -128,7 +130,6 @@ def test_az_time_counts_from_year_one(azure_store, run_subject):
 
 def test_az_delete_takes_siblings_along(azure_store, run_subject):
     code = """
-        import sys
         put("a/file")
         put("ab")
         put("ac/file")
@@ -176,7 +177,6 @@ def test_az_forgets_descriptors(azure_store, run_subject):
 
 def test_az_cleanup_stores(azure_store, run_subject):
     code = """
-        import sys
         put("file", b"as it was")
         writer = fs.new_writable_file(uri("file"))
         writer.append(b"half of it")
@@ -209,7 +209,7 @@ def test_az_refusals_stall(azure_store, run_subject):
 def test_az_hangs_after_fork(azure_store, run_subject):
     """A forked child ends, with its own status; without the workaround it waits for ever."""
     code = """
-        import os, select, sys, time
+        import select, time
         put("file", b"before")
         reading, writing = os.pipe()
         time.sleep(0.5)  # until the thread of the plugin waits for work
@@ -234,23 +234,9 @@ def test_az_hangs_after_fork(azure_store, run_subject):
     assert raw.stdout == "flushed\nhangs\n"
 
 
+# The request for the bytes is held, and another client changes the file meanwhile.
 _CHANGED_WITHIN_A_READ = """
-    import json, sys, threading, time, urllib.request
-    old, new = (b"old." * int(count) for count in sys.argv[1:3])
-    new = new.replace(b"old", b"new")
-    call = sys.argv[3]
-
-    def proxy(method, path, body=None):
-        url = os.environ["PROXY"] + "/-/" + path
-        request = urllib.request.Request(url, json.dumps(body).encode(), method=method)
-        with urllib.request.urlopen(request, timeout=20) as answer:
-            return answer.read()
-
-    def asked_for_bytes():
-        return json.loads(proxy("GET", "requests"))["requests"].get("GET range", 0)
-
-    put("file", old)
-    results = []
+    import threading, time
 
     def read():
         try:
@@ -258,42 +244,34 @@ _CHANGED_WITHIN_A_READ = """
         except errors.ModularTFError as error:
             results.append(error)
 
-    before = asked_for_bytes()
-    proxy("PUT", "settings", {"delay_s": 2.0})
-    reading = threading.Thread(target=read)
-    reading.start()
-    while asked_for_bytes() == before:
-        time.sleep(0.01)
-    proxy("PUT", "settings", {"delay_s": 0.0})  # the request for the bytes is held still
-    put("file", new)
-    reading.join()
-    [found] = results
-    print("new" if found == new else "old" if found == old else repr(found)[:60])
+    for old, new in ((b"old." * 100, b"new." * 3), (b"old." * 3, b"new." * 100)):
+        for call in sys.argv[1:]:
+            put("file", old)
+            results, before = [], requests_now().get("GET range", 0)
+            set_up(held="GET range")
+            reading = threading.Thread(target=read)
+            reading.start()
+            while requests_now().get("GET range", 0) == before:
+                time.sleep(0.01)
+            put("file", new)
+            set_up(held="")
+            reading.join()
+            [found] = results
+            print("new" if found == new else "old" if found == old else repr(found)[:60])
     """
 
 
-@pytest.mark.parametrize(("old", "new"), [(100, 3), (3, 100)], ids=["shorter", "longer"])
-def test_az_counts_before_reading(azure_store, run_subject, tmp_path, old, new):
-    def read(proxy, call, without=""):
-        lengths = (str(old), str(new))
-        env = {"PROXY": proxy.endpoint}
-        child = run_subject(
-            proxy,
-            _CHANGED_WITHIN_A_READ,
-            *lengths,
-            call,
-            folder="counted",
-            without=without,
-            env=env,
-        )
-        return child.stdout.strip()
-
+def test_az_counts_before_reading(azure_store, run_subject, tmp_path):
+    whole = "fs.read_file(uri('file'))"
+    opened = "fs.new_random_access_file(uri('file')).read(0, 400)"
+    part = "fs.read_range(uri('file'), 0, 4 * 3)"
     with proxied(azure_store, tmp_path) as proxy:
-        whole, part = "fs.read_file(uri('file'))", "fs.read_range(uri('file'), 0, 4 * 3)"
-        assert read(proxy, whole) == "new"
-        assert "b'new." in read(proxy, whole, without="*")
-        assert read(proxy, "fs.new_random_access_file(uri('file')).read(0, 400)") == "new"
-        assert read(proxy, part) in {"new", "b'new.new.new.'"}
+        run = partial(run_subject, proxy, _CHANGED_WITHIN_A_READ, folder="counted")
+        found = run(whole, opened, part).stdout.splitlines()
+        raw = run(whole, without="*").stdout.splitlines()
+    assert [found[0], found[1], found[3], found[4]] == ["new"] * 4
+    assert {found[2], found[5]} <= {"new", "b'new.new.new.'"}
+    assert ["b'new." in line for line in raw] == [True, True]
 
 
 def a_lost_answer():
@@ -309,27 +287,20 @@ def a_lost_answer():
 
 def test_az_deletes_twice(azure_store, run_subject, tmp_path):
     code = """
-        import json, sys, urllib.request
         lost = json.loads(sys.argv[1])
-
-        def set_faults(**settings):
-            url = os.environ["PROXY"] + "/-/settings"
-            request = urllib.request.Request(url, json.dumps(settings).encode(), method="PUT")
-            urllib.request.urlopen(request, timeout=20).close()
-
         for work in (lambda: fs.delete_file(uri("file")),
                      lambda: fs.rename_file(uri("file"), uri("other"))):
             put("file", b"content")
-            set_faults(chance=0.0, seed=-1)
+            set_up(chance=0.0, seed=-1)
             put("drawn")
             fs.delete_file(uri("drawn"))  # a request of the kind: the draw begins anew
-            set_faults(**lost)
+            set_up(**lost)
             work()
             expect(fs.path_exists(uri("file")), False)
         expect(get("other"), b"content")
         """
     with proxied(azure_store, tmp_path) as proxy:
         run = partial(run_subject, proxy, code, json.dumps(a_lost_answer()), folder="deletes")
-        run(env={"PROXY": proxy.endpoint})
-        raw = run(env={"PROXY": proxy.endpoint}, without="*", status=1)
+        run()
+        raw = run(without="*", status=1)
     assert "NotFoundError: delete_file" in raw.stderr

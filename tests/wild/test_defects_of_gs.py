@@ -16,12 +16,11 @@ def test_gs_unset_environment_crashes(gcs_store, run_subject):
     run_subject(gcs_store, code, folder="environment", **raw)
 
 
-def test_gs_large_reads_overflow(gcs_store, run_subject):
+def test_gs_large_reads_overflow(gcs_store, run_subject, run_python):
     """8 MiB in one read, and as memory; not run without the workaround, which breaks the heap."""
     run_subject(
         gcs_store,
         """
-        import os
         content = os.urandom(8 << 20)
         put("file", content)
         expect(get("file", 0, 16 << 20) == content, True)
@@ -31,6 +30,7 @@ def test_gs_large_reads_overflow(gcs_store, run_subject):
         """,
         folder="large",
         env={"GCS_READ_CACHE_BLOCK_SIZE_MB": "16", "MALLOC_CHECK_": "3"},
+        run_child=run_python,
     )
 
 
@@ -49,7 +49,6 @@ def test_a_changed_variable_is_told(gcs_store, run_subject):
 
 def test_gs_append_by_compose(gcs_store, run_subject):
     code = """
-        import sys
         def append(data):
             with fs.new_appendable_file(uri("file")) as file:
                 file.append(data)
@@ -81,7 +80,6 @@ def test_gs_directories_end_in_slash(gcs_store, run_subject):
 
 def test_gs_directories_do_not_exist(gcs_store, run_subject):
     code = """
-        import sys
         worked_around = sys.argv[1] == "worked_around"
         put("directory/file")
         expect(fs.path_exists(uri("directory")), worked_around)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.wild.programs import RENAME_TO_ITSELF
+from tests.wild.test_defects_of_az import RENAME_TO_ITSELF
 
 pytestmark = [pytest.mark.wild, pytest.mark.emulator]
 
@@ -39,7 +39,6 @@ def test_oss_short_read_is_ok(oss_store, run_subject):
 
 def test_oss_prefixes_exist(oss_store, run_subject):
     code = """
-        import sys
         worked_around = sys.argv[1] == "worked_around"
         put("directory/file")
         expect(fs.path_exists(uri("direc")), not worked_around)
@@ -62,7 +61,6 @@ def test_oss_rename_to_itself_deletes(oss_store, run_subject):
 
 def test_oss_delete_takes_siblings_along(oss_store, run_subject):
     code = """
-        import sys
         for directory in (base, uri("a"), uri("ab")):
             fs.create_dir(directory)
         put("a/file")
@@ -77,7 +75,6 @@ def test_oss_delete_takes_siblings_along(oss_store, run_subject):
 
 def test_oss_empty_file_cannot_be_closed(oss_store, run_subject):
     code = """
-        import sys
         kind = getattr(errors, sys.argv[1])
         put("file", b"content")
         for path in ("new", "file"):

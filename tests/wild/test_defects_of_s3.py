@@ -26,34 +26,25 @@ def test_s3_exit_without_cleanup(s3_store, run_subject):
     assert "pure virtual method called" in child.stderr
 
 
-_TWO_SERVICES = """
-    def begin():
-        service = mtf.PluginService(plugin_paths=[os.environ["WILD_PLUGIN"]], bundled=False)
-        service.load(os.environ["WILD_PLUGIN"])
-        return service, service.filesystem_for(base)
-    put("file", b"one")
-    other, other_fs = begin()
-    """
-
-
 def test_s3_cleanup_ends_all(s3_store, run_subject):
-    code = f"""{_TWO_SERVICES}
-    expect(other_fs.path_exists(uri("file")), True)
-    service.close()
-    expect(other_fs.path_exists(uri("file")), True)
-    other.close()
-    again, again_fs = begin()
-    expect(again_fs.path_exists(uri("file")), True)
-    """
+    """The plugin starts its SDK at the first call; what is not ended aborts the process."""
+    code = """
+        put("file", b"one")
+        other = begin()
+        other_fs = other.filesystem_for(base)
+        for step in (service.close, other.close):
+            expect(other_fs.path_exists(uri("file")), True)
+            step()
+        expect(begin().filesystem_for(base).path_exists(uri("file")), True)
+        first, last = begin(), begin()
+        expect(first.filesystem_for(base).path_exists(uri("file")), True)
+        first.close()
+        last.close()  # which ends what another has started
+        """
     run_subject(s3_store, code, folder="cleanup")
     aborted = -signal.SIGABRT
     raw = run_subject(s3_store, code, folder="cleanup", without="shares_init", status=aborted)
     assert "GetHttpClientFactory" in raw.stderr
-
-
-def test_the_last_filesystem_ends_what_another_has_started(s3_store, run_subject):
-    """The plugin starts its SDK at the first call; what is not ended aborts the process."""
-    run_subject(s3_store, f"{_TWO_SERVICES}service.close(); other.close()", folder="cleanup")
 
 
 def test_s3_empty_read(s3_store, run_subject):
@@ -73,7 +64,6 @@ def test_s3_empty_read(s3_store, run_subject):
 
 def test_s3_empty_file_not_created(s3_store, run_subject):
     code = """
-        import sys
         created = sys.argv[1] == "created"
         put_nothing = fs.new_writable_file(uri("empty"))
         put_nothing.close()
@@ -119,7 +109,6 @@ def test_s3_missing_paths_succeed(s3_store, run_subject):
 
 def test_s3_rename_takes_siblings_along(s3_store, run_subject):
     code = """
-        import sys
         put("a", b"one")
         put("ab", b"two")
         put("ad/c", b"three")
@@ -158,7 +147,7 @@ def test_status_must_arrive_ok(s3_store, gcs_store, run_subject):
 def test_s3_hangs_after_fork(s3_store, run_subject):
     """A forked child uses the inherited filesystem; without the workaround it waits for ever."""
     code = """
-        import os, select, sys
+        import select
         put("file", b"before")
         reading, writing = os.pipe()
         child = os.fork()
@@ -181,22 +170,12 @@ def test_s3_hangs_after_fork(s3_store, run_subject):
     assert raw.stdout == "hangs\n"
 
 
-def test_listings_have_more_than_one_page(s3_store, run_subject):
-    import boto3
-
-    client = boto3.client(
-        "s3",
-        endpoint_url=s3_store.endpoint,
-        region_name="us-east-1",
-        aws_access_key_id="nobody",
-        aws_secret_access_key="secret",
-    )
-    for number in range(1050):
-        client.put_object(Bucket="fixture", Key=f"pages/{number:04}", Body=b"")
-    client.close()
+def test_listings_have_more_than_one_page(distant_s3, run_subject):
     run_subject(
-        s3_store,
+        distant_s3,
         """
+        for number in range(1050):
+            change(f"{number:04}", b"")
         names = fs.get_children(base)
         expect((len(names), names[-1]), (1050, "1049"))
         """,
@@ -300,16 +279,18 @@ def test_s3_longer_answer(odd_s3, run_subject, monkeypatch):
     assert run_subject(odd_s3, code, folder="longer", without=_UNGUARDED).stdout == "900\n"
 
 
-def test_where_the_function_is_global_the_plugin_keeps_its_own_way(s3_store, run_subject):
+def test_where_the_function_is_global_the_plugin_keeps_its_own_way(
+    s3_store, run_subject, run_python
+):
     """A name that is global comes before ours: then nothing is read where nothing may be there."""
     code = """
-        import sys
         expect("S3_DISABLE_MULTI_PART_DOWNLOAD" in os.environ, False)
         put("file", b"content")
         expect((get("file"), fs.read_file(uri("file"))), (b"content", b"content"))
         expect(get("file", 7, 10), b"")
         """
-    run_subject(s3_store, code, folder="global", env={"LD_PRELOAD": "libstdc++.so.6"})
+    env = {"LD_PRELOAD": "libstdc++.so.6"}
+    run_subject(s3_store, code, folder="global", env=env, run_child=run_python)
 
 
 def test_s3_cleanup_overtakes_threads(s3_store, run_subject):

@@ -17,55 +17,36 @@ NINE["gs"] = GCS
 def command(run_python, wild_plugins):
     """Run the command line in an environment that has both wheels, and no TensorFlow."""
 
-    def run(*arguments, status=0):
+    def run(*arguments):
+        code = """
+            import importlib.util, sys
+            from modular_tf.cli.main import run
+            status = run()
+            assert importlib.util.find_spec("tensorflow") is None
+            assert not {name for name in sys.modules if name.startswith("tensorflow")}
+            sys.exit(status)
+        """
         environment = {"PYTHONPATH": str(wild_plugins.site_dir)}
-        code = "import sys; from modular_tf.cli.main import run; sys.exit(run())"
-        return run_python(code, *arguments, env=environment, status=status)
+        return json.loads(run_python(code, "--json", *arguments, env=environment).stdout)
 
     return run
 
 
-def test_list_names_both_by_distribution(command):
-    plugins = json.loads(command("--json", "list").stdout)["plugins"]
+def test_both_are_listed_by_distribution_and_stay_as_they_were(command, wild_plugins):
+    files = (wild_plugins.io_library, wild_plugins.gcs_library)
+    before = [(path.stat().st_mtime_ns, path.stat().st_size) for path in files]
+    plugins = command("list")["plugins"]
     found = {plugin["name"]: plugin for plugin in plugins if plugin["source"] == "distribution"}
+
     assert set(found) == {IO, GCS}
     for plugin in found.values():
         assert (plugin["state"], plugin["reason"]) == ("loaded", None)
         assert plugin["kinds"] == ["filesystem"]
     schemes = {scheme: name for name, plugin in found.items() for scheme in plugin["schemes"]}
     assert schemes == NINE
+    assert [(path.stat().st_mtime_ns, path.stat().st_size) for path in files] == before
 
 
-def test_schemes_says_who_serves_what(command):
-    schemes = json.loads(command("--json", "schemes").stdout)["schemes"]
-    served = {entry["scheme"]: entry["plugin"] for entry in schemes}
-    assert served.items() >= NINE.items()
-
-
-def test_the_probe_alone_runs_nothing_and_knows_them(command):
-    plugins = json.loads(command("--json", "list", "--no-load").stdout)["plugins"]
-    states = {plugin["name"]: plugin["state"] for plugin in plugins}
+def test_the_probe_alone_knows_them(command):
+    states = {plugin["name"]: plugin["state"] for plugin in command("list", "--no-load")["plugins"]}
     assert (states[IO], states[GCS]) == ("found", "found")
-
-
-def test_tensorflow_is_neither_there_nor_imported(run_python, wild_plugins):
-    run_python(
-        """
-        import importlib.util, sys
-        import modular_tf as mtf
-        with mtf.PluginService() as service:
-            service.load()
-            assert service.schemes()["s3"] == "tensorflow-io"
-        assert importlib.util.find_spec("tensorflow") is None
-        assert not {name for name in sys.modules if name.startswith("tensorflow")}
-        """,
-        env={"PYTHONPATH": str(wild_plugins.site_dir)},
-    )
-
-
-def test_the_file_on_disk_stays_as_it_was(command, wild_plugins):
-    before = [path.stat().st_mtime_ns for path in (wild_plugins.io_library,)]
-    content = wild_plugins.gcs_library.read_bytes()
-    command("list")
-    assert [path.stat().st_mtime_ns for path in (wild_plugins.io_library,)] == before
-    assert wild_plugins.gcs_library.read_bytes() == content

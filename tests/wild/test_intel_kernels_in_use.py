@@ -40,18 +40,17 @@ _PRELUDE = dedent("""
 
 @pytest.fixture
 def run_intel(run_python, intel_kernels):
-    """Run code with Intel's kernels; `device` is there."""
+    """Run programs with Intel's kernels, one after the other; `device` is there."""
 
-    def run(code, timeout=300, **env):
+    def run(*programs, **env):
         env["ITEX_CPP_MIN_LOG_LEVEL"] = "3"
-        code = _PRELUDE + dedent(code)
-        return run_python(code, intel_kernels, env=env, timeout=timeout).stdout
+        code = "\n".join(map(dedent, (_PRELUDE, *programs)))
+        return run_python(code, intel_kernels, env=env, timeout=300).stdout
 
     return run
 
 
-def test_calls_that_do_not_fit_are_errors_and_the_next_call_works(run_intel):
-    run_intel("""
+_CALLS_THAT_DO_NOT_FIT = """
         conv = {"strides": [1, 1, 1, 1], "padding": "SAME"}
         image, weights = floats(1, 8, 8, 3), floats(3, 3, 3, 4)
         pool = {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "SAME"}
@@ -79,22 +78,16 @@ def test_calls_that_do_not_fit_are_errors_and_the_next_call_works(run_intel):
             error = error_of(lambda: device.op(op)(*inputs, **attrs))
             assert op in str(error), error
             assert product_is_right(), op
-    """)
-
-
-def test_an_object_is_not_spoiled_by_inputs_without_elements(run_intel):
-    run_intel("""
+"""
+_INPUTS_WITHOUT_ELEMENTS = """
         for empty in ((0, 3, 4), (3, 0, 4), (3, 4, 0)):
             rows, depth, columns = empty
             found = device.op("MatMul")(floats(rows, depth), floats(depth, columns)).to_numpy()
             assert found.shape == (rows, columns)
             assert not found.any(), "a sum of nothing is 0"
             assert product_is_right(), empty
-    """)
-
-
-def test_types_that_the_processor_lacks_are_errors_of_the_plugin(run_intel):
-    run_intel("""
+"""
+_TYPES_THAT_THE_PROCESSOR_LACKS = """
         flags = Path("/proc/cpuinfo").read_text().split()
         for dtype, flag in ((ml_dtypes.bfloat16, "avx512bw"), (np.float16, "avx512_fp16")):
             a, b = floats(5, 7).astype(dtype), floats(7, 3).astype(dtype)
@@ -105,17 +98,74 @@ def test_types_that_the_processor_lacks_are_errors_of_the_plugin(run_intel):
                 error = error_of(lambda: device.op("MatMul")(a, b))
                 assert "could not create a primitive descriptor" in str(error), error
             assert product_is_right(), dtype
-    """)
-
-
-def test_outputs_that_a_kernel_leaves_out_are_an_error(run_intel):
-    run_intel("""
+"""
+_OUTPUTS_THAT_A_KERNEL_LEAVES_OUT = """
         x, ones, zeros = floats(2, 2, 2, 4), np.ones(4, "float32"), np.zeros(4, "float32")
         y, mean, variance = device.op("LayerNorm")(x, ones, zeros)
         error = error_of(lambda: device.op("LayerNormGrad")(y, x, ones, mean, variance))
         assert "Missing 3-th output" in str(error), error
         assert product_is_right()
-    """)
+"""
+_THREADS_ON_ONE_KERNEL = """
+        matmul = device.op("MatMul")
+        conv = device.op("Conv2D")
+
+        def work(seed):
+            random = np.random.default_rng(seed)
+            for _ in range(60):
+                rows, depth, columns = random.integers(1, 40, 3)
+                a = random.uniform(-1, 1, (rows, depth)).astype("float32")
+                b = random.uniform(-1, 1, (depth, columns)).astype("float32")
+                assert np.allclose(matmul(a, b).to_numpy(), a @ b, atol=1e-4)
+                x = random.uniform(-1, 1, (1, 6, 6, 3)).astype("float32")
+                w = random.uniform(-1, 1, (1, 1, 3, 4)).astype("float32")
+                found = conv(x, w, strides=[1, 1, 1, 1], padding="VALID").to_numpy()
+                assert np.allclose(found, x @ w[0, 0], atol=1e-4)
+            return seed
+
+        with ThreadPoolExecutor(8) as threads:
+            assert list(threads.map(work, range(8))) == list(range(8))
+"""
+_RESULTS_OF_QUANTIZED_KERNELS = """
+        quantize, dequantize = device.op("QuantizeV2"), device.op("Dequantize")
+        image, weights = abs(floats(1, 4, 4, 3)), floats(1, 1, 3, 2)
+        conv = device.op("QuantizedConv2D")
+        for _ in range(3):  # the first calls are not prepared ones
+            qi, *range_i = quantize(image, 0.0, 1.0, T="quint8", mode="SCALED")
+            qw, *range_w = quantize(weights, -1.0, 1.0, T="qint8", mode="SCALED")
+            restored = dequantize(qw, *range_w, mode="SCALED").to_numpy()
+            assert np.allclose(restored, weights, atol=0.01)
+            product, low, high = conv(
+                qi, qw, *range_i, *range_w, strides=[1, 1, 1, 1], padding="SAME"
+            )
+            numbers = product.to_numpy() * (high.to_numpy() / 2**31)
+            assert product.data_type.name == "qint32"
+            assert np.allclose(numbers, np.einsum("bhwi,xyio->bhwo", image, weights), atol=0.05)
+
+        a, b, bias = abs(floats(4, 5)), floats(5, 3), np.zeros(3, "int32")
+        matmul = device.op("_ITEXQuantizedMatMulWithBiasAndDequantize")
+        for _ in range(3):
+            qa, *range_a = quantize(a, 0.0, 1.0, T="quint8", mode="SCALED")
+            qb, *range_b = quantize(b, -1.0, 1.0, T="qint8", mode="SCALED")
+            product = matmul(
+                qa, qb, bias, *range_a, *range_b, -5.0, 5.0,
+                Toutput="float32", Tbias="qint32", input_quant_mode="SCALED",
+            )
+            assert np.allclose(product.to_numpy(), a @ b, atol=0.05)
+"""
+
+
+def test_errors_are_typed_and_spoil_no_later_call(run_intel):
+    run_intel(
+        _CALLS_THAT_DO_NOT_FIT,
+        _INPUTS_WITHOUT_ELEMENTS,
+        _TYPES_THAT_THE_PROCESSOR_LACKS,
+        _OUTPUTS_THAT_A_KERNEL_LEAVES_OUT,
+    )
+
+
+def test_results_go_into_other_kernels_and_threads_share_one(run_intel):
+    run_intel(_RESULTS_OF_QUANTIZED_KERNELS, _THREADS_ON_ONE_KERNEL)
 
 
 def test_many_calls_leave_memory_and_descriptors_as_they_were(run_intel):
@@ -165,29 +215,6 @@ def test_many_calls_leave_memory_and_descriptors_as_they_were(run_intel):
     assert "MiB" in told
 
 
-def test_threads_on_one_kernel_agree(run_intel):
-    run_intel("""
-        matmul = device.op("MatMul")
-        conv = device.op("Conv2D")
-
-        def work(seed):
-            random = np.random.default_rng(seed)
-            for _ in range(60):
-                rows, depth, columns = random.integers(1, 40, 3)
-                a = random.uniform(-1, 1, (rows, depth)).astype("float32")
-                b = random.uniform(-1, 1, (depth, columns)).astype("float32")
-                assert np.allclose(matmul(a, b).to_numpy(), a @ b, atol=1e-4)
-                x = random.uniform(-1, 1, (1, 6, 6, 3)).astype("float32")
-                w = random.uniform(-1, 1, (1, 1, 3, 4)).astype("float32")
-                found = conv(x, w, strides=[1, 1, 1, 1], padding="VALID").to_numpy()
-                assert np.allclose(found, x @ w[0, 0], atol=1e-4)
-            return seed
-
-        with ThreadPoolExecutor(8) as threads:
-            assert list(threads.map(work, range(8))) == list(range(8))
-    """)
-
-
 @pytest.mark.parametrize("way", ["closed", "open", "in a thread", "by sys.exit"])
 def test_the_process_ends_cleanly(run_intel, way):
     told = run_intel(f"""
@@ -203,33 +230,3 @@ def test_the_process_ends_cleanly(run_intel, way):
             sys.exit(0)
     """)
     assert told.splitlines()[-1] == "done"
-
-
-def test_results_of_quantized_kernels_go_into_others(run_intel):
-    run_intel("""
-        quantize, dequantize = device.op("QuantizeV2"), device.op("Dequantize")
-        image, weights = abs(floats(1, 4, 4, 3)), floats(1, 1, 3, 2)
-        conv = device.op("QuantizedConv2D")
-        for _ in range(3):  # the first calls are not prepared ones
-            qi, *range_i = quantize(image, 0.0, 1.0, T="quint8", mode="SCALED")
-            qw, *range_w = quantize(weights, -1.0, 1.0, T="qint8", mode="SCALED")
-            restored = dequantize(qw, *range_w, mode="SCALED").to_numpy()
-            assert np.allclose(restored, weights, atol=0.01)
-            product, low, high = conv(
-                qi, qw, *range_i, *range_w, strides=[1, 1, 1, 1], padding="SAME"
-            )
-            numbers = product.to_numpy() * (high.to_numpy() / 2**31)
-            assert product.data_type.name == "qint32"
-            assert np.allclose(numbers, np.einsum("bhwi,xyio->bhwo", image, weights), atol=0.05)
-
-        a, b, bias = abs(floats(4, 5)), floats(5, 3), np.zeros(3, "int32")
-        matmul = device.op("_ITEXQuantizedMatMulWithBiasAndDequantize")
-        for _ in range(3):
-            qa, *range_a = quantize(a, 0.0, 1.0, T="quint8", mode="SCALED")
-            qb, *range_b = quantize(b, -1.0, 1.0, T="qint8", mode="SCALED")
-            product = matmul(
-                qa, qb, bias, *range_a, *range_b, -5.0, 5.0,
-                Toutput="float32", Tbias="qint32", input_quant_mode="SCALED",
-            )
-            assert np.allclose(product.to_numpy(), a @ b, atol=0.05)
-    """)

@@ -6,11 +6,8 @@ import pytest
 
 pytestmark = [pytest.mark.wild, pytest.mark.emulator]
 
-
-def test_files(object_store, run_subject):
-    run_subject(
-        object_store,
-        """
+_OPERATIONS = {
+    "files": """
         content = bytes(range(256)) * 4096
         with fs.new_writable_file(uri("file")) as file:
             file.append(content[:1000])
@@ -42,14 +39,7 @@ def test_files(object_store, run_subject):
             expect(list(text), ["zwölf\\n", "Boxkämpfer\\n"])
         expect_error(FileExistsError, fs.open, uri("text"), "x")
         """,
-        folder="files",
-    )
-
-
-def test_directories(object_store, run_subject):
-    run_subject(
-        object_store,
-        """
+    "directories": """
         fs.recursively_create_dir(uri("a/b/c"))
         fs.recursively_create_dir(uri("a/b/c"))
         expect([fs.is_directory(uri(path)) for path in ("a", "a/b", "a/b/c")], [True] * 3)
@@ -71,14 +61,7 @@ def test_directories(object_store, run_subject):
         expect(fs.path_exists(uri("a")), False)
         expect(fs.is_directory(base.rsplit("/", 1)[0]), True)
         """,
-        folder="directories",
-    )
-
-
-def test_what_moves(object_store, run_subject):
-    run_subject(
-        object_store,
-        """
+    "moves": """
         put("file", b"content")
         fs.copy_file(uri("file"), uri("copy"))
         fs.rename_file(uri("copy"), uri("moved"))
@@ -104,14 +87,7 @@ def test_what_moves(object_store, run_subject):
         expect_error(ValueError, fs.rename_file, uri("forest"), uri("forest/deep/er"))
         expect(get("forest/deep/leaf"), b"leaf")
         """,
-        folder="moves",
-    )
-
-
-def test_globs(object_store, run_subject):
-    run_subject(
-        object_store,
-        """
+    "globs": """
         for path in ("a/1.txt", "a/2.txt", "a/3.csv", "b/1.txt", "b/c/1.txt", "[x].txt"):
             put(path)
         def found(pattern):
@@ -123,14 +99,7 @@ def test_globs(object_store, run_subject):
         expect(found("\\\\[x\\\\].txt"), ["[x].txt"])
         expect((found("nowhere/*"), found("a/1.txt"), found("a/4.txt")), ([], ["a/1.txt"], []))
         """,
-        folder="globs",
-    )
-
-
-def test_a_missing_path_is_file_not_found(object_store, run_subject):
-    run_subject(
-        object_store,
-        """
+    "missing-paths": """
         put("file")
         missing = uri("missing")
         for path in (missing, f"{missing}/below", uri("fil"), uri("file/below")):
@@ -145,28 +114,14 @@ def test_a_missing_path_is_file_not_found(object_store, run_subject):
         expect(fs.paths_exist([missing, uri("file")]), [False, True])
         expect(fs.get_children(base), ["file"])
         """,
-        folder="missing-paths",
-    )
-
-
-def test_a_missing_bucket_is_file_not_found(object_store, run_subject):
-    run_subject(
-        object_store,
-        """
+    "bucket": """
         nowhere = uri("file").replace("fixture", "no-such-bucket")
         if not base.startswith("oss:"):  # that emulator has one bucket, whatever its name
             for ask in (fs.stat, fs.get_children, fs.delete_file, fs.open):
                 expect_error(FileNotFoundError, ask, nowhere)
             expect_error(FileNotFoundError, fs.get_children, nowhere.rsplit("/", 2)[0])
         """,
-        folder="bucket",
-    )
-
-
-def test_names_with_anything_in_them(object_store, run_subject):
-    run_subject(
-        object_store,
-        """
+    "odd": """
         for name in ("with space", "per%20cent", "plus+", "ümlaut", "quo'te", "hash#", "a=b&c"):
             put(f"names/{name}", name.encode())
             expect(get(f"names/{name}"), name.encode())
@@ -174,5 +129,8 @@ def test_names_with_anything_in_them(object_store, run_subject):
             fs.rename_file(uri(f"names/{name}"), uri("names/plain"))
             expect(get("names/plain"), name.encode())
         """,
-        folder="odd",
-    )
+}
+
+
+def test_operations_give_what_posix_would_give(object_store, run_subject):
+    run_subject(object_store, _OPERATIONS)

@@ -6,9 +6,12 @@ from textwrap import dedent
 
 import pytest
 
+from tests.fixtures.matrices import sampled
+
 pytestmark = [pytest.mark.wild, pytest.mark.emulator]
 
 
+@pytest.mark.parametrize("object_store", sampled(["s3", "az", "gs", "oss"], ["az"]), indirect=True)
 def test_pandas_and_pyarrow_and_fsspec(object_store, run_subject):
     run_subject(
         object_store,

@@ -8,86 +8,15 @@ import select
 import signal
 import subprocess
 import sys
-import time
-from dataclasses import replace
-from urllib.parse import urlsplit
 
 import pytest
 
-from tests.emulators.conversation import ask
-from tests.fixtures.emulators import REPOSITORY
-from tests.fixtures.machine import DEVELOPER_ENVIRONMENT
-from tests.fixtures.process_group import running_server
+from tests.fixtures.emulators import proxied
 
 pytestmark = [pytest.mark.wild, pytest.mark.emulator]
 
 _FILES = 40
-_SLOW = 200_000  # bytes in a second
-_LARGE = 40 * _SLOW
 _PATIENCE_S = 60
-_SOON_S = 5  # far less than the upload; an idle machine needs a second
-
-
-def way_to(store, rate, log):
-    port = urlsplit(store.endpoint).port
-    command = [sys.executable, "-m", "tests.emulators.throttle", str(port), str(rate)]
-    ready = r"listening on (http://\S+)\n"
-    return running_server(command, ready, log=log, cwd=REPOSITORY, env=DEVELOPER_ENVIRONMENT)
-
-
-def by_way(store, found):
-    return replace(store, environment={**store.environment, "S3_ENDPOINT": found[1]})
-
-
-@pytest.fixture
-def slow(s3_store, tmp_path):
-    """The store, which bytes reach slowly."""
-    with way_to(s3_store, _SLOW, tmp_path / "throttle.log") as found:
-        yield by_way(s3_store, found)
-
-
-@pytest.fixture
-def counted(s3_store, tmp_path):
-    """The store, and what counts its requests."""
-    with way_to(s3_store, 1 << 30, tmp_path / "throttle.log") as found:
-        yield by_way(s3_store, found)
-
-
-@pytest.fixture
-def started(wild_environment):
-    """Start `modular-tf fs ...` on a store; what is still running at the end is killed."""
-    children = []
-
-    def start(store, *words, stderr=subprocess.PIPE):
-        environment = wild_environment(store)
-        plugin = environment["WILD_PLUGIN"]
-        command = [sys.executable, "-m", "modular_tf", "--plugin", plugin, "fs", *map(str, words)]
-        environment = {**os.environ, **environment}
-        child = subprocess.Popen(
-            command, env=environment, stdout=subprocess.PIPE, stderr=stderr, stdin=subprocess.PIPE
-        )
-        children.append(child)
-        return child
-
-    yield start
-    for child in children:
-        child.kill()
-        child.communicate()
-
-
-@pytest.fixture
-def command(started):
-    def run(store, *words, status=0):
-        child = started(store, *words)
-        out, err = child.communicate(timeout=120)
-        assert child.returncode == status, err
-        return out, err.decode()
-
-    return run
-
-
-def requests_of(store):
-    return ask("GET", f"{store.environment['S3_ENDPOINT']}/__requests").json()
 
 
 @pytest.fixture
@@ -103,53 +32,49 @@ def contents(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def test_a_tree_goes_up_by_one_request_a_file_and_comes_back(counted, command, tree, tmp_path):
-    there = counted.uri("transfers/tree")
-    _, told = command(counted, "cp", "-r", tree, there)
-    up = requests_of(counted)
-    command(counted, "cp", "-r", there, tmp_path / "back")
-    down = requests_of(counted)
+def test_a_tree_goes_up_by_one_request_a_file_and_comes_back(distant_s3, run_fs, tree, tmp_path):
+    places = {"L": tree, "U": distant_s3.uri("transfers/tree"), "B": tmp_path / "back"}
+    distant_s3.forget_requests()
+    said = run_fs(distant_s3, "cp -r L U", places).stderr
+    up = distant_s3.requests()
+    distant_s3.forget_requests()
+    run_fs(distant_s3, "cp -r U B", places)
+    down = distant_s3.requests()
 
-    assert told.startswith(f"modular-tf: {_FILES} files copied")
+    assert said.startswith(f"modular-tf: {_FILES} files copied")
     assert contents(tmp_path / "back") == contents(tree)
     assert up["PUT"] == _FILES
     assert sum(up.values()) <= _FILES + 4
-    assert sum(down.values()) - sum(up.values()) <= 4 * _FILES + 10
-    command(counted, "rm", "-r", there)
-    assert json.loads(command(counted, "ls", "--json", counted.uri(""))[0])
+    assert sum(down.values()) <= 4 * _FILES + 10
+    run_fs(distant_s3, "rm -r U", places)
+    assert json.loads(run_fs(distant_s3, ["ls", "--json", distant_s3.uri("")]).stdout)
 
 
-def test_a_tree_is_synchronised_moved_and_removed(s3_store, command, tree):
+def test_a_tree_is_synchronised_moved_and_removed(s3_store, run_fs, tree):
     there, moved = s3_store.uri("transfers/sync"), s3_store.uri("transfers/moved")
-    command(s3_store, "sync", tree, there)
+    places = {"L": tree, "U": there, "M": moved, "F": f"{moved}/f00"}
+    run_fs(s3_store, "sync L U", places)
     (tree / "f00").write_bytes(b"changed")
     (tree / "f01").unlink()
-    out, _ = command(s3_store, "sync", tree, there, "--delete", "--json")
-    assert [one["to"] for one in json.loads(out)["copied"]] == [f"{there}/f00"]
-    assert json.loads(out)["deleted"] == [f"{there}/f01"]
-    for words in (tree, there), (there, tree, "--size-only"):
-        out, _ = command(s3_store, "sync", *words, "--json")
-        assert json.loads(out)["copied"] == []
+    done = json.loads(run_fs(s3_store, "sync L U --delete --json", places).stdout)
+    assert [one["to"] for one in done["copied"]] == [f"{there}/f00"]
+    assert done["deleted"] == [f"{there}/f01"]
+    for words in ("sync L U --json", "sync U L --size-only --json"):
+        assert json.loads(run_fs(s3_store, words, places).stdout)["copied"] == []
 
-    command(s3_store, "mv", there, moved)
-    assert command(s3_store, "cp", f"{moved}/f00", "-")[0] == b"changed"
-    assert b"f39" in command(s3_store, "ls", moved)[0]
-    command(s3_store, "rm", "-r", moved)
-    command(s3_store, "ls", moved, status=1)
-
-
-def test_standard_input_goes_to_the_store(s3_store, started, command):
-    child = started(s3_store, "cp", "-", s3_store.uri("transfers/stdin"))
-    out, err = child.communicate(b"from a pipe", timeout=_PATIENCE_S)
-    assert (child.returncode, out) == (0, b""), err
-    assert command(s3_store, "cp", s3_store.uri("transfers/stdin"), "-")[0] == b"from a pipe"
+    run_fs(s3_store, "mv U M", places)
+    assert run_fs(s3_store, "cp F -", places).stdout == "changed"
+    assert "f39" in run_fs(s3_store, "ls M", places).stdout
+    run_fs(s3_store, "rm -r M", places)
+    run_fs(s3_store, "ls M", places, status=1)
 
 
 @pytest.fixture
-def large(tmp_path):
-    file = tmp_path / "large"
-    file.write_bytes(os.urandom(_LARGE))
-    return file
+def slow(s3_store, tmp_path):
+    """The store, which keeps what is to be stored waiting."""
+    with proxied(s3_store, tmp_path) as proxy:
+        proxy.set(held="PUT")
+        yield proxy
 
 
 def said_by(descriptor, words):
@@ -161,29 +86,40 @@ def said_by(descriptor, words):
     return said
 
 
-def test_an_upload_tells_that_it_is_storing_and_ends_with_an_interrupt(
-    slow, s3_store, started, command, large
+def test_standard_input_goes_to_the_store_and_an_interrupt_ends_an_upload_that_is_storing(
+    slow, s3_store, run_fs, wild_environment, tmp_path
 ):
     """The plugin accepts everything at once, and sends it when the file is closed."""
+    (tmp_path / "large").write_bytes(bytes(1_000_000))
     there = s3_store.uri("transfers/interrupted")
-    child = started(s3_store, "cp", "-", there)
-    child.communicate(b"as it was", timeout=_PATIENCE_S)
+    environment = wild_environment(s3_store)
+    command = [sys.executable, "-m", "modular_tf", "--plugin", environment["WILD_PLUGIN"], "fs"]
+    subprocess.run(
+        [*command, "cp", "-", there],
+        env={**os.environ, **environment},
+        input=b"as it was",
+        timeout=_PATIENCE_S,
+        check=True,
+    )
     ours, terminals = os.openpty()
-    try:
-        child = started(slow, "cp", large, there, stderr=terminals)
-        said_by(ours, b"storing 1 file for 1 s")
-        interrupted = time.monotonic()
-        child.send_signal(signal.SIGINT)
-        assert child.wait(_PATIENCE_S) == 130
-        took = time.monotonic() - interrupted
-        said = said_by(ours, b"its store had all")
-    finally:
-        os.close(ours)
-        os.close(terminals)
+    with subprocess.Popen(
+        [*command, "cp", str(tmp_path / "large"), there],
+        env={**os.environ, **wild_environment(slow)},
+        stdin=subprocess.DEVNULL,
+        stderr=terminals,
+    ) as child:
+        try:
+            said_by(ours, b"storing 1 file for 1 s")
+            child.send_signal(signal.SIGINT)
+            assert child.wait(_PATIENCE_S) == 130  # though the upload is held
+            said = said_by(ours, b"its store had all")
+        finally:
+            child.kill()
+            os.close(ours)
+            os.close(terminals)
 
-    assert took < _SOON_S
     assert f"modular-tf: {there}: the copy was given up".encode() in said
-    assert command(s3_store, "cp", there, "-")[0] == b"as it was"
+    assert run_fs(s3_store, ["cp", there, "-"]).stdout == "as it was"
 
 
 def test_the_upload_of_an_interrupted_close_goes_on(slow, run_subject):
@@ -191,24 +127,35 @@ def test_the_upload_of_an_interrupted_close_goes_on(slow, run_subject):
     run_subject(
         slow,
         """
-        import os, signal, threading
+        import signal, threading
+        def interrupt():
+            while not requests_now().get("PUT", 0):  # it is under way, and held
+                pass
+            os.kill(os.getpid(), signal.SIGINT)
+
+        def interrupt_upload():
+            forget_requests()
+            threading.Thread(target=interrupt).start()
+
         size = 1_000_000
         file = fs.open(uri("python"), "wb")
         file.write(bytes(size))
-        threading.Timer(1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        interrupt_upload()
         try:
             file.close()
             raise AssertionError("nothing interrupted it")
-        except KeyboardInterrupt as interrupt:
-            notes = getattr(interrupt, "__notes__", ["is still being stored"])
+        except KeyboardInterrupt as interruption:
+            notes = getattr(interruption, "__notes__", ["is still being stored"])
             assert "is still being stored" in notes[0], notes
         expect(file.closed, False)
         expect_error(errors.NotFoundError, fs.stat, uri("python"))
+        set_up(held="")
         file.close()
         expect(fs.stat(uri("python")).length, size)
 
         def write(mode, data):
-            threading.Timer(1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+            set_up(held="PUT")
+            interrupt_upload()
             try:
                 with fs.open(uri(mode), mode) as file:
                     file.write(data)
@@ -219,11 +166,11 @@ def test_the_upload_of_an_interrupted_close_goes_on(slow, run_subject):
         for mode, data in (("wb", bytes(size)), ("w", "x" * size)):
             write(mode, data)
             expect_error(errors.NotFoundError, fs.stat, uri(mode))
+        set_up(held="")
         fs.close()
-        with mtf.PluginService(plugin_paths=[os.environ["WILD_PLUGIN"]]) as again:
-            again.load()
-            for mode in ("wb", "w"):
-                expect(again.filesystem_for(base).stat(uri(mode)).length, size)
+        again = begin().filesystem_for(base)
+        for mode in ("wb", "w"):
+            expect(again.stat(uri(mode)).length, size)
         """,
         folder="interrupted",
     )

@@ -1,1 +1,1 @@
-"""Programs that compare Intel's kernels with numpy; children of the tests run them as scripts."""
+"""Programs that compare Intel's kernels with numpy; see `__main__.py`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from subject import agree, compares, main, wide
+from subject import agree, compares, wide
 from windows import drawn_windows
 
 
@@ -19,72 +19,38 @@ def drawn(draw, rank):
     return windows, x, attrs
 
 
-def average(draw, op, rank):
-    windows, x, attrs = drawn(draw, rank)
-    agree(draw.op(op)(x, **attrs), windows.mean(wide(x)))
-
-
-def average_gradient(draw, op, rank):
-    windows, x, attrs = drawn(draw, rank)
-    gradient = draw.array(x.shape[0], *windows.out, x.shape[-1])
-    found = draw.op(op)(np.array(x.shape, "int32"), gradient, **attrs)
-    agree(found, windows.mean_gradient(wide(gradient)))
-
-
-def largest(draw, op, rank):
-    windows, x, attrs = drawn(draw, rank)
-    found = draw.op(op)(x, **attrs)
-    agree(found[0] if isinstance(found, tuple) else found, windows.largest(wide(x)))
-
-
-def largest_gradient(draw, op, rank):
-    windows, x, attrs = drawn(draw, rank)
-    gradient = draw.array(x.shape[0], *windows.out, x.shape[-1])
-    top, workspace = draw.own(op)(x, **attrs)
-    found = draw.own(f"{op}Grad")(x, top, gradient, workspace, **attrs)
-    agree(found, windows.largest_gradient(wide(x), wide(gradient)))
-
-
-@compares("AvgPool", examples=40)
+@compares("AvgPool", examples=20)
 def average_of_images(draw):
-    average(draw, "AvgPool", 2)
+    windows, x, attrs = drawn(draw, 2)
+    agree(draw.op("AvgPool")(x, **attrs), windows.mean(wide(x)))
 
 
 @compares("AvgPool3D")
 def average_of_volumes(draw):
-    average(draw, "AvgPool3D", 3)
+    windows, x, attrs = drawn(draw, 3)
+    agree(draw.op("AvgPool3D")(x, **attrs), windows.mean(wide(x)))
 
 
-@compares("AvgPoolGrad", examples=40)
-def average_gradient_of_images(draw):
-    average_gradient(draw, "AvgPoolGrad", 2)
+@compares("AvgPoolGrad", examples=20)
+def average_gradient(draw):
+    windows, x, attrs = drawn(draw, 2)
+    gradient = draw.array(x.shape[0], *windows.out, x.shape[-1])
+    found = draw.op("AvgPoolGrad")(np.array(x.shape, "int32"), gradient, **attrs)
+    agree(found, windows.mean_gradient(wide(gradient)))
 
 
-@compares("AvgPool3DGrad")
-def average_gradient_of_volumes(draw):
-    average_gradient(draw, "AvgPool3DGrad", 3)
-
-
-@compares("MaxPool", examples=40)
-def largest_of_images(draw):
-    largest(draw, "MaxPool", 2)
-
-
-@compares("MaxPool3D")
-def largest_of_volumes(draw):
-    largest(draw, "MaxPool3D", 3)
+@compares("MaxPool", examples=20)
+def largest(draw):
+    windows, x, attrs = drawn(draw, 2)
+    found = draw.op("MaxPool")(x, **attrs)
+    agree(found[0] if isinstance(found, tuple) else found, windows.largest(wide(x)))
 
 
 # Shorter types have many equal elements, and nothing says which of them gets the gradient.
-@compares("_ITEXMaxPoolGrad", examples=40, types=("float32",))
-def largest_gradient_of_images(draw):
-    largest_gradient(draw, "MaxPool", 2)
-
-
-@compares("_ITEXMaxPool3DGrad", types=("float32",))
-def largest_gradient_of_volumes(draw):
-    largest_gradient(draw, "MaxPool3D", 3)
-
-
-if __name__ == "__main__":
-    main()
+@compares("_ITEXMaxPoolGrad", examples=20, types=("float32",))
+def largest_gradient(draw):
+    windows, x, attrs = drawn(draw, 2)
+    gradient = draw.array(x.shape[0], *windows.out, x.shape[-1])
+    top, workspace = draw.own("MaxPool")(x, **attrs)
+    found = draw.own("MaxPoolGrad")(x, top, gradient, workspace, **attrs)
+    agree(found, windows.largest_gradient(wide(x), wide(gradient)))

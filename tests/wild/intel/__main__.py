@@ -1,0 +1,5 @@
+"""Runs the comparisons of some modules: python FOLDER PLUGIN MODULE..."""
+
+from subject import main
+
+main()
