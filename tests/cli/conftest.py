@@ -1,4 +1,7 @@
-"""Running the command line: in this process, where most tests do, and as a command of its own."""
+"""Running the command line: in this process, where most tests do, and as a command of its own.
+
+And a store in memory for its verbs, which notes what it is asked.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,12 @@ from dataclasses import dataclass
 
 import pytest
 
+from modular_tf.cli.fs.work import FileWork
 from modular_tf.cli.main import run
 from modular_tf.discovery import search
+from modular_tf.filesystem.location import Location
+from modular_tf.service.service import PluginService
+from tests.filesystem.memory_store import ESSENTIAL, MemoryStore, Only
 from tests.fixtures.process_group import run_in_group
 
 
@@ -67,3 +74,37 @@ def mtf_process(tmp_path):
         return Ended(child.returncode, os.fsencode(child.stdout), child.stderr)
 
     return command
+
+
+class ObjectStore:
+    """A store in memory behind the scheme `mem`, which follows the rules of object stores."""
+
+    def __init__(self, service):
+        self.service = service
+        self.memory = MemoryStore()
+        service.register_filesystem("mem", Only(self.memory, ESSENTIAL))
+        self.filesystem = service.filesystem("mem")
+        self.filesystem.is_object_store = True
+
+    def work(self, jobs=1):
+        """Return the work of a verb, without progress and summary."""
+        return FileWork(self.service, ["mem://h"], jobs=jobs)
+
+    def location(self, uri):
+        """Return the location of a URI."""
+        return Location(self.service.filesystem_for(str(uri)), str(uri))
+
+    def asked(self):
+        """Return how often each operation was called since the last time."""
+        counts = {}
+        for operation, *_ in self.memory.calls:
+            counts[operation] = counts.get(operation, 0) + 1
+        self.memory.calls.clear()
+        return counts
+
+
+@pytest.fixture
+def object_store():
+    with PluginService() as service:
+        service.load()
+        yield ObjectStore(service)

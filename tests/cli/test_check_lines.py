@@ -1,110 +1,81 @@
 """The text of `modular-tf check`: colours and line breaks for terminals, plain lines for pipes."""
 
-from __future__ import annotations
-
-import os
-import pty
 import re
-import subprocess
-import sys
+from dataclasses import replace
 
 import pytest
 
+from modular_tf.cli import check
 from modular_tf.cli.check import broken_at_words
-from modular_tf.cli.output import has_colour
-from modular_tf.cli.process import Exit
-from tests.check.building import DEFECT_VARIABLE, defective_plugin
+from modular_tf.cli.output import Printer, has_colour
+from tests.check.report.outcomes import CRASH, CRASHED, FAILED, report
+from tests.cli.test_printer import on_terminal
 
 _COLUMNS = 60
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-_SPOILT = "FS-157"
-_VARIABLES = ("NO_COLOR", "FORCE_COLOR", "TERM", "COLUMNS")
+_FAILED = "\x1b[1;31mFAILED\x1b[0m FS-156"
+NO_FILES = dict.fromkeys(("junit", "write_json", "html", "badge"))
 
 
-@pytest.fixture(scope="module")
-def words():
-    library = str(defective_plugin("filesystem"))
-    return [sys.executable, "-m", "modular_tf", "check", library, "--only", _SPOILT, "--seed", "7"]
+@pytest.fixture
+def environment(monkeypatch):
+    """Set variables, and no other of those that decide on colours and widths."""
+
+    def set_variables(**variables):
+        for name in ("NO_COLOR", "FORCE_COLOR", "TERM", "COLUMNS"):
+            monkeypatch.delenv(name, raising=False)
+        for name, value in {"COLUMNS": str(_COLUMNS), **variables}.items():
+            monkeypatch.setenv(name, value)
+
+    return set_variables
 
 
-def _environment(**changes):
-    usual = {name: value for name, value in os.environ.items() if name not in _VARIABLES}
-    return {**usual, DEFECT_VARIABLE: _SPOILT, **changes}
+def write(printer, outcomes=(FAILED,), annotations=None):
+    check.write(report(*outcomes), NO_FILES, printer, None, verbose=False, annotations=annotations)
 
 
-def _on_terminal(words, **changes):
-    """Run a command whose standard output alone is a terminal; return its lines and its status."""
-    master, slave = pty.openpty()
-    environment = _environment(**{"TERM": "xterm", "COLUMNS": str(_COLUMNS), **changes})
-    child = subprocess.Popen(words, stdout=slave, stderr=subprocess.DEVNULL, env=environment)
-    os.close(slave)
-    seen = b""
-    while piece := _read(master):
-        seen += piece
-    os.close(master)
-    return seen.decode().splitlines(), child.wait()
+@pytest.fixture
+def in_pipe(environment, capfd):
+    """Return the lines of a report on standard output that is no terminal."""
+
+    def lines(*, json=False, **variables):
+        environment(**variables)
+        write(Printer(json=json))
+        return capfd.readouterr().out.splitlines()
+
+    return lines
 
 
-def _read(master):
-    try:
-        return os.read(master, 2**16)
-    except OSError:  # how a terminal says that nobody is left on the other side
-        return b""
-
-
-def _in_pipe(words, **changes):
-    done = subprocess.run(
-        words, capture_output=True, text=True, check=False, env=_environment(**changes)
-    )
-    return done.stdout.splitlines(), done.returncode
-
-
-def test_a_terminal_gets_colours_and_lines_that_break_at_words(words):
-    lines, status = _on_terminal(words)
+def test_a_terminal_gets_colours_and_lines_that_break_at_words(environment, in_pipe):
+    environment(TERM="xterm")
+    lines = on_terminal(write).splitlines()
     plain = [_COLOUR.sub("", line) for line in lines]
 
-    assert status == Exit.NO
-    assert f"\x1b[1;31mFAILED\x1b[0m {_SPOILT}" in "\n".join(lines)
+    assert _FAILED in "\n".join(lines)
     assert any("\x1b[1;31mdoes not conform\x1b[0m" in line for line in lines)
     long = [line for line in plain if len(line) > _COLUMNS]
     assert all(line.startswith("    again: ") or " " not in line.strip() for line in long)
-    told, _ = _in_pipe(words)
-    assert _joined(plain) == _joined(told)
+    assert " ".join(plain).split() == " ".join(in_pipe(TERM="xterm")).split()
 
 
-def _joined(lines):
-    """All words; how long the run took is another each time."""
-    return re.sub(r"\([0-9.]+ s\)", "", " ".join(" ".join(lines).split()))
-
-
-def test_a_pipe_gets_neither(words):
-    lines, status = _in_pipe(words, TERM="xterm", COLUMNS=str(_COLUMNS))
-
-    assert status == Exit.NO
-    assert not any("\x1b" in line for line in lines)
-    assert any(len(line) > _COLUMNS and line.startswith("    required: ") for line in lines)
-
-
-@pytest.mark.parametrize("changes", [{"NO_COLOR": "1"}, {"TERM": "dumb"}], ids=["NO_COLOR", "dumb"])
-def test_a_terminal_without_colours_gets_lines_that_break_all_the_same(words, changes):
-    lines, _ = _on_terminal(words, **changes)
+@pytest.mark.parametrize("variables", [{"NO_COLOR": "1", "TERM": "xterm"}, {"TERM": "dumb"}])
+def test_a_terminal_without_colours_gets_lines_that_break_all_the_same(environment, variables):
+    environment(**variables)
+    lines = on_terminal(write).splitlines()
 
     assert not any("\x1b" in line for line in lines)
     assert any(line.startswith(" " * 14) for line in lines)
 
 
-def test_a_pipe_gets_colours_where_they_are_asked_for(words):
-    lines, _ = _in_pipe(words, FORCE_COLOR="1")
+def test_a_pipe_gets_colours_only_where_they_are_asked_for_and_no_breaks(in_pipe):
+    plain, coloured = in_pipe(TERM="xterm"), in_pipe(FORCE_COLOR="1")
+    (as_json,) = in_pipe(json=True, FORCE_COLOR="1")
 
-    assert any(line.startswith(f"\x1b[1;31mFAILED\x1b[0m {_SPOILT}") for line in lines)
-    assert any(len(line) > _COLUMNS for line in lines)
-
-
-def test_json_has_no_colours_whatever_is_asked_for(words):
-    lines, _ = _in_pipe([*words, "--json"], FORCE_COLOR="1")
-
-    assert len(lines) == 1
-    assert "\x1b" not in lines[0]
+    assert not any("\x1b" in line for line in plain)
+    assert any(len(line) > _COLUMNS and "required:" in line for line in plain)
+    assert any(line.startswith(_FAILED) for line in coloured)
+    assert [_COLOUR.sub("", line) for line in coloured] == plain
+    assert "\x1b" not in as_json
 
 
 @pytest.mark.parametrize(
@@ -145,3 +116,22 @@ def test_who_gets_colours(environment, terminal, expected):
 )
 def test_lines_break_below_their_text(line, expected):
     assert broken_at_words(line, 20) == expected
+
+
+@pytest.mark.parametrize("annotations", ["github", None])
+def test_a_line_that_a_plugin_wrote_is_no_command_of_the_ci_service(annotations, capfd):
+    words = replace(CRASH, said="about to fall\n::add-mask::mine\n")
+
+    def written():
+        write(Printer(json=False), [replace(CRASHED, incident=words)], annotations)
+        return [line.strip() for line in capfd.readouterr().out.splitlines()]
+
+    lines = written()
+    if annotations is None:
+        assert [line for line in lines if line.startswith("::")] == ["::add-mask::mine"]
+        return
+    stop = re.fullmatch("::stop-commands::([0-9a-f]{32})", lines[0])
+    begun_again = lines.index(f"::{stop[1]}::")
+    assert 0 < lines.index("::add-mask::mine") < begun_again
+    assert lines[begun_again + 1].startswith("::error title=")
+    assert written()[0] != lines[0]  # nobody could have known what begins commands again

@@ -1,7 +1,5 @@
 """Filesystems that offer little are checked on what they offer, and nothing else counts."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.architecture.document import blocks

@@ -1,18 +1,18 @@
 """Completion of command lines: what a shell is told, and what real shells make of it."""
 
-from __future__ import annotations
-
+import json
 import os
 import pty
 import select
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
+
+from tests.fixtures.process_group import run_in_group
 
 BREAKS = " \t\n\"'><=;|&(:"  # where bash parts words
 ANSWERS_S = 60
@@ -20,119 +20,129 @@ KEYS_EVERY_S = 5
 SHELLS = ("bash", "zsh", "fish")
 
 
-# A machine that does much else at once may need longer than people have patience.
-PATIENT = f"from modular_tf.cli import values; values._WAIT_S = {ANSWERS_S}"
+ONE_TREE = ["{tree}/one.txt", "{tree}/s*", "{tree}/sub dir/", "{tree}/sub.txt"]
+# Some of the answers to a line.
+SOME = {
+    "": {"list", "fs", "completion"},
+    "f": {"fs"},
+    "fs ": {"ls", "du", "head", "tail", "cp"},
+    "--json fs l": {"ls"},
+    "fs ls -": {"-l", "-R", "--human-readable", "--json", "--plugin"},
+    "quarantine r": {"retry"},
+    "fs find x --type ": {"f", "d"},
+    "completion ": set(SHELLS),
+    "inspect ra": {"ram_filesystem"},
+    "why ra": {"ram", "ram_filesystem"},
+    "ops MatMu": {"MatMul"},
+    "kernels --op MatMu": {"MatMul"},
+    "fs ls ra": {"ram://"},
+    "fs ls ram:/": {"ram://"},
+    "--plugin tr": {"tree/"},
+    "--plugin-dir ": {"tree/"},
+    "fs ls tr": {"tree/"},
+}
+# All of them, to a line in a shell.
+ALL = {
+    ("fs head -n ", "zsh"): [],
+    ("fs ls none/", "zsh"): [],
+    ("zz", "zsh"): [],
+    ("--no-bundled fs ls ra", "zsh"): [],  # global options that stand before count
+    ("fs ls s3://bucket/", "zsh"): [],  # nobody serves it
+    # Paths and URIs end with a slash for directories.
+    ("fs ls {tree}/", "zsh"): ONE_TREE,
+    ("fs ls file://{tree}/", "zsh"): [f"file://{path}" for path in ONE_TREE],
+    ("fs cp x file://{tree}/o", "zsh"): ["file://{tree}/one.txt"],
+    ("fs ls tree/.h", "zsh"): ["tree/.hidden"],
+    # bash parts words at colons, and has them quoted.
+    ("fs ls file://{tree}/sub", "bash"): ["//{tree}/sub\\ dir/", "//{tree}/sub.txt"],
+    ("fs ls file://{tree}/s", "bash"): [
+        "//{tree}/s\\*",
+        "//{tree}/sub\\ dir/",
+        "//{tree}/sub.txt",
+    ],
+    ("fs ls file://{tree}/sub\\ d", "bash"): ["//{tree}/sub\\ dir/"],
+    ("quar", "bash"): ["quarantine "],
+    ("fs l", "fish"): ["ls\tlist directories"],
+    # What is quoted is completed.
+    ("fs ls 'tree/sub d", "zsh"): ["tree/sub dir/"],
+    ('fs ls "tree/sub d', "zsh"): ["tree/sub dir/"],
+    ("fs ls tree/sub\\ d", "zsh"): ["tree/sub dir/"],
+}
+LINES = [*((line, "zsh") for line in SOME), *ALL]
+# Waits longer for names than people have patience: the machine may do much else at once.
+ANSWER = f"""
+import io, json, os, sys
+from modular_tf.cli import values
+from modular_tf.cli.main import run
+values._WAIT_S = {ANSWERS_S}
+for asked in json.loads(sys.argv[1]):
+    os.environ.update(asked)
+    sys.stdout = io.StringIO()
+    assert run() == 0
+    lines, sys.stdout = sys.stdout.getvalue().splitlines(), sys.__stdout__
+    print(json.dumps(lines))
+"""
 
 
-@pytest.fixture
-def tree(tmp_path):
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory):
     """Files and a directory, some with names that cannot be typed."""
-    base = tmp_path / "tree"
+    base = tmp_path_factory.mktemp("completion") / "tree"
     (base / "sub dir" / "deep").mkdir(parents=True)
     for name in (b"one.txt", b"sub.txt", b".hidden", b"s\xff", b"s\n", b"s\x1b[2J", b"s*"):
         (base / os.fsdecode(name)).write_bytes(b"")
     return base
 
 
-@pytest.fixture
-def complete(tmp_path):
-    """Ask as a shell does how a command line may go on."""
+def variables(line, shell):
+    """Return by which variables a shell asks how a command line may go on."""
+    return {
+        "_MODULAR_TF_COMPLETE": shell,
+        "COMP_LINE": f"modular-tf {line}",
+        "COMP_WORDBREAKS": BREAKS,
+    }
 
-    def asked(line, *, shell="zsh", code=PATIENT):
-        environment = {
-            **os.environ,
-            "_MODULAR_TF_COMPLETE": shell,
-            "COMP_LINE": f"modular-tf {line}",
-            "COMP_WORDBREAKS": BREAKS,
-        }
-        subject = f"import sys; {code}; from modular_tf.__main__ import main; sys.exit(main())"
-        child = subprocess.run(
-            [sys.executable, "-c", subject], cwd=tmp_path, env=environment, capture_output=True,
-            timeout=ANSWERS_S, check=False,
-        )  # fmt: skip
-        assert (child.returncode, child.stderr) == (0, b"")
-        return child.stdout.decode().splitlines()
 
-    return asked
+@pytest.fixture(scope="module")
+def answers(tree):
+    """The answers to all lines, from one process."""
+    asked = [variables(line.replace("{tree}", str(tree)), shell) for line, shell in LINES]
+    command = [sys.executable, "-c", ANSWER, json.dumps(asked)]
+    child = run_in_group(command, cwd=tree.parent, env=os.environ, timeout=2 * ANSWERS_S)
+    assert (child.returncode, child.stderr) == (0, "")
+    return dict(zip(LINES, map(json.loads, child.stdout.splitlines()), strict=True))
+
+
+@pytest.mark.parametrize("line", SOME)
+def test_verbs_options_and_names_are_completed(answers, line):
+    assert SOME[line] <= set(answers[line, "zsh"])
+
+
+@pytest.mark.parametrize(("line", "shell"), ALL)
+def test_nothing_else_is_offered_and_it_is_as_the_shell_wants_it(answers, tree, line, shell):
+    expected = [answer.replace("{tree}", str(tree)) for answer in ALL[line, shell]]
+
+    assert answers[line, shell] == expected
 
 
 @pytest.mark.parametrize(
-    ("line", "some"),
+    "code",
     [
-        ("", {"list", "fs", "completion"}),
-        ("f", {"fs"}),
-        ("fs ", {"ls", "du", "head", "tail", "cp"}),
-        ("--json fs l", {"ls"}),
-        ("fs ls -", {"-l", "-R", "--human-readable", "--json", "--plugin"}),
-        ("quarantine r", {"retry"}),
-        ("fs find x --type ", {"f", "d"}),
-        ("completion ", set(SHELLS)),
-        ("inspect ra", {"ram_filesystem"}),
-        ("why ra", {"ram", "ram_filesystem"}),
-        ("ops MatMu", {"MatMul"}),
-        ("kernels --op MatMu", {"MatMul"}),
-        ("fs ls ra", {"ram://"}),
-        ("fs ls ram:/", {"ram://"}),
-        ("--plugin tr", {"tree/"}),
-        ("--plugin-dir ", {"tree/"}),
-        ("fs ls tr", {"tree/"}),
+        f"values._WAIT_S = 0.2; values._in_store = lambda *_: time.sleep({ANSWERS_S})",
+        f"values._WAIT_S = {ANSWERS_S}; values._in_store = None",
     ],
+    ids=["does not answer", "goes wrong"],
 )
-def test_verbs_options_and_names(complete, tree, line, some):
-    assert some <= set(complete(line))
-
-
-@pytest.mark.parametrize("line", ["fs head -n ", "fs ls none/", "zz"])
-def test_nothing_where_nothing_is_known(complete, tree, line):
-    assert complete(line) == []
-
-
-def test_paths_and_uris_end_with_a_slash_for_directories(complete, tree):
-    for start in (str(tree), f"file://{tree}"):
-        assert complete(f"fs ls {start}/") == [f"{start}/one.txt", f"{start}/s*", *(
-            [f"{start}/sub dir/", f"{start}/sub.txt"])]  # fmt: skip
-    assert complete(f"fs cp x file://{tree}/o") == [f"file://{tree}/one.txt"]
-    assert complete("fs ls tree/.h") == ["tree/.hidden"]
-
-
-def test_for_bash_words_are_parted_at_colons_and_quoted(complete, tree):
-    assert complete(f"fs ls file://{tree}/sub", shell="bash") == [
-        f"//{tree}/sub\\ dir/",
-        f"//{tree}/sub.txt",
-    ]
-    assert complete(f"fs ls file://{tree}/s", shell="bash")[0] == f"//{tree}/s\\*"
-    assert complete("quar", shell="bash") == ["quarantine "]
-
-
-def test_fish_gets_descriptions(complete):
-    assert complete("fs l", shell="fish") == ["ls\tlist directories"]
-
-
-@pytest.mark.parametrize("line", ["fs ls 'tree/sub d", 'fs ls "tree/sub d', "fs ls tree/sub\\ d"])
-def test_what_is_quoted_is_completed(complete, tree, line):
-    assert complete(line) == ["tree/sub dir/"]
-
-
-def test_global_options_that_stand_before_count(complete, tree):
-    assert complete("--no-bundled fs ls ra") == []
-
-
-def test_a_store_that_does_not_answer_ends_with_no_names_and_no_message(complete, tree):
-    slow = (
-        "import time; from modular_tf.cli import values;"
-        f" values._WAIT_S = 0.2; values._in_store = lambda *_: time.sleep({ANSWERS_S})"
-    )
+def test_a_store_that_does_not_answer_ends_with_no_names_and_no_message(run_python, code):
     started = time.monotonic()
+    run_main = "from modular_tf.__main__ import main; sys.exit(main())"
+    child = run_python(
+        f"import sys, time; from modular_tf.cli import values; {code}; {run_main}",
+        env=variables("fs ls s3://bucket/", "zsh"),
+    )
 
-    assert complete("fs ls s3://bucket/", code=slow) == []
+    assert (child.stdout, child.stderr) == ("", "")
     assert time.monotonic() - started < ANSWERS_S / 2
-
-
-def test_what_goes_wrong_is_no_message(complete, tree):
-    broken = f"{PATIENT}; values._in_store = None"
-
-    assert complete("fs ls s3://bucket/", code=broken) == []
-    assert complete("fs ls s3://bucket/") == []
 
 
 # -- real shells ------------------------------------------------------------------------------
@@ -177,7 +187,7 @@ class InteractiveShell:
     def shows(self, text, keys=""):
         """Wait until the terminal shows a text, typing these keys now and then; tell if it does."""
         end = time.monotonic() + ANSWERS_S
-        while text.encode() not in self.seen:
+        while text.encode() not in self.seen.replace(b"\a", b""):
             if time.monotonic() > end:
                 return False
             if select.select([self.terminal], [], [], KEYS_EVERY_S)[0]:
@@ -204,17 +214,15 @@ def shell(request, tree):
     shell.end()
 
 
-@pytest.mark.parametrize(
-    ("keys", "line"),
-    [
-        ("modular-tf quar\t", "modular-tf quarantine "),
-        ("modular-tf fs mk\ttree/on\t", "modular-tf fs mkdir tree/one.txt"),
-        ("modular-tf fs ls file://{tree}/on\t", "modular-tf fs ls file://{tree}/one.txt"),
-        ("modular-tf fs ls file://{tree}/sub\\ dir/d\t", "file://{tree}/sub\\ dir/deep/"),
-    ],
-    ids=["verb", "verb and path", "uri", "quoted"],
-)
-def test_the_tab_key_completes(shell, tree, keys, line):
-    shell.type(keys.format(tree=tree))
-
-    assert shell.shows(line.format(tree=tree), keys="\t"), shell.seen
+def test_the_tab_key_completes(shell, tree):
+    uri = f"file://{tree}"
+    for keys, line in [
+        ("modular-tf quar", "modular-tf quarantine "),
+        ("modular-tf fs mk", "modular-tf fs mkdir "),
+        ("modular-tf fs mkdir tree/on", "modular-tf fs mkdir tree/one.txt"),
+        (f"modular-tf fs ls {uri}/on", f"modular-tf fs ls {uri}/one.txt"),
+        (f"modular-tf fs ls {uri}/sub\\ dir/d", f"{uri}/sub\\ dir/deep/"),
+    ]:
+        shell.type(f"{keys}\t")
+        assert shell.shows(line, keys="\t"), shell.seen
+        shell.type("\x15")  # which empties the line

@@ -1,7 +1,5 @@
 """Commands use what `[filesystems]` of the configuration names."""
 
-from __future__ import annotations
-
 import zipfile
 
 import pytest

@@ -1,6 +1,4 @@
-"""`fs ls`, `cat`, `stat`, `mkdir`, `rm`, `glob` and `find`, on local files by the POSIX plugin."""
-
-from __future__ import annotations
+"""`fs ls`, `cat`, `stat`, `mkdir`, `rm`, `glob`, `find` and `du`, on local files by the plugin."""
 
 import os
 
@@ -11,55 +9,58 @@ CONTENT = bytes(range(256)) * 40_000  # 10 MB: more than one piece of a stream
 
 @pytest.fixture
 def tree(tmp_path):
-    """A directory with `a.txt`, `b.bin` and `sub/c.txt`."""
+    """A directory with files at three levels, and an empty directory."""
     base = tmp_path / "tree"
-    (base / "sub").mkdir(parents=True)
+    (base / "sub" / "deep").mkdir(parents=True)
+    (base / "empty").mkdir()
     (base / "a.txt").write_bytes(b"text")
     (base / "b.bin").write_bytes(CONTENT)
-    (base / "sub" / "c.txt").write_bytes(b"deep")
+    (base / "sub" / "c.txt").write_bytes(b"22")
+    (base / "sub" / "deep" / "large.bin").write_bytes(bytes(2**20))
+    os.utime(base / "a.txt", (1_600_000_000, 1_600_000_000))
     return base
 
 
-def test_ls_lists_names(mtf, tree):
-    assert mtf("fs", "ls", tree).lines == ["a.txt", "b.bin", "sub"]
-    assert mtf("fs", "ls", f"file://{tree}").lines == ["a.txt", "b.bin", "sub"]
+TOP = ["a.txt", "b.bin", "empty", "sub"]
 
 
-def test_ls_of_a_file_is_the_file(mtf, tree):
-    assert mtf("fs", "ls", tree / "a.txt").lines == [str(tree / "a.txt")]
+@pytest.mark.parametrize(
+    ("words", "lines"),
+    [
+        ("ls {tree}", TOP),
+        ("ls file://{tree}", TOP),
+        ("ls {tree}/a.txt", ["{tree}/a.txt"]),
+        ("ls {tree}/sub {tree}/empty", ["{tree}/sub:", "c.txt", "deep", "{tree}/empty:"]),
+        ("ls {tree}/[as]*", ["{tree}/a.txt", "{tree}/sub:", "c.txt", "deep"]),  # files first
+        ("ls -R {tree}", ["{tree}:", *TOP, "{tree}/empty:", "{tree}/sub:", "c.txt", "deep",
+                          "{tree}/sub/deep:", "large.bin"]),
+        ("glob {tree}/*.txt file://{tree}/*/*.txt", ["{tree}/a.txt", "file://{tree}/sub/c.txt"]),
+        ("find {tree}/sub", ["{tree}/sub", "{tree}/sub/c.txt", "{tree}/sub/deep",
+                             "{tree}/sub/deep/large.bin"]),
+        ("find {tree} --name *.txt", ["{tree}/a.txt", "{tree}/sub/c.txt"]),
+        ("find {tree} --min-size 1K", ["{tree}/b.bin", "{tree}/sub/deep/large.bin"]),
+        ("find {tree} --max-size 3", ["{tree}/sub/c.txt"]),
+        ("find {tree} --min-size 3 --max-size 4", ["{tree}/a.txt"]),
+        ("find {tree} --type f --max-depth 1", ["{tree}/a.txt", "{tree}/b.bin"]),
+        ("du {tree}/sub", ["1048576\t{tree}/sub/deep", "1048578\t{tree}/sub"]),
+        ("du -s -h {tree}/sub {tree}/a.txt", ["1.0 MiB\t{tree}/sub", "4 B\t{tree}/a.txt"]),
+        ("du --max-depth 1 {tree}", ["0\t{tree}/empty", "1048578\t{tree}/sub",
+                                     "11288582\t{tree}"]),
+    ],
+)  # fmt: skip
+def test_what_is_there_is_listed(mtf, tree, words, lines):
+    ended = mtf("fs", *words.format(tree=tree).split())
+
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.lines == [line.format(tree=tree) for line in lines]
 
 
-def test_ls_of_several_directories_has_headings(mtf, tree):
-    assert mtf("fs", "ls", tree, tree / "sub").lines == [
-        f"{tree}:", "a.txt", "b.bin", "sub", f"{tree}/sub:", "c.txt",
+def test_listings_are_there_for_programs(mtf, tree):
+    listing, *more = mtf("fs", "ls", "-R", "--json", tree).object["listings"]
+
+    assert [listing["uri"], *(one["uri"] for one in more)] == [
+        str(tree), f"{tree}/empty", f"{tree}/sub", f"{tree}/sub/deep",
     ]  # fmt: skip
-
-
-def test_long_ls_shows_sizes_for_people(mtf, tree):
-    (tree / "big").write_bytes(bytes(1536))
-
-    rows = {line.split("\t")[3]: line.split("\t")[1] for line in mtf("fs", "ls", "-lh", tree).lines}
-
-    assert (rows["big"], rows["sub"]) == ("1.5 KiB", "")
-
-
-def test_long_ls_tells_kind_size_and_time(mtf, tree):
-    os.utime(tree / "a.txt", (1_600_000_000, 1_600_000_000))
-    rows = [line.split("\t") for line in mtf("fs", "ls", "-l", tree).lines]
-
-    assert [(row[0], row[1], row[3]) for row in rows] == [
-        ("file", "4", "a.txt"),
-        ("file", str(len(CONTENT)), "b.bin"),
-        ("directory", "", "sub"),
-    ]
-    assert rows[0][2].startswith("2020-09-1")
-
-
-def test_ls_as_json_tells_all_of_that(mtf, tree):
-    os.utime(tree / "a.txt", (1_600_000_000, 1_600_000_000))
-    listing = mtf("fs", "ls", "--json", tree).object["listings"][0]
-
-    assert listing["uri"] == str(tree)
     assert listing["entries"][0] == {
         "uri": f"{tree}/a.txt",
         "name": "a.txt",
@@ -67,41 +68,76 @@ def test_ls_as_json_tells_all_of_that(mtf, tree):
         "size": 4,
         "mtime_ns": 1_600_000_000 * 10**9,
     }
+    assert [entry["size"] for entry in listing["entries"]] == [4, len(CONTENT), None, None]
     assert listing["entries"][2]["type"] == "directory"
-
-
-def test_cat_writes_the_very_bytes(mtf, tree):
-    assert mtf("fs", "cat", tree / "b.bin", tree / "a.txt").out == CONTENT + b"text"
-
-
-def test_cat_goes_on_after_a_missing_file(mtf, tree):
-    ended = mtf("fs", "cat", tree / "a.txt", tree / "no", tree / "sub" / "c.txt")
-
-    assert (ended.code, ended.out) == (1, b"textdeep")
-    assert ended.err.startswith(f"modular-tf: {tree}/no: No such file or directory")
-    assert ended.err.count("\n") == 1
-
-
-def test_cat_has_no_json(mtf, tree):
-    ended = mtf("fs", "cat", "--json", tree / "a.txt")
-
-    assert (ended.code, ended.out) == (2, b"")
-
-
-def test_stat_tells_what_is_there(mtf, tree):
-    assert mtf("fs", "stat", tree / "a.txt").lines[0].split("\t")[::3] == [
-        "file",
-        f"{tree}/a.txt",
+    assert mtf("fs", "glob", "--json", f"{tree}/b*").object["matches"] == [f"{tree}/b.bin"]
+    assert mtf("fs", "find", tree / "sub", "--type", "d", "--json").object["found"] == [
+        {"uri": f"{tree}/sub", "type": "directory"},
+        {"uri": f"{tree}/sub/deep", "type": "directory"},
+    ]
+    assert mtf("fs", "du", "-s", "--json", tree / "sub").object["usages"] == [
+        {"uri": f"{tree}/sub", "size": 1048578, "files": 2}
     ]
     facts = mtf("fs", "stat", "--json", tree, f"file://{tree}/a.txt").object["files"]
     assert [(f["type"], f["size"]) for f in facts] == [("directory", None), ("file", 4)]
 
 
+def test_long_ls_shows_kind_size_and_time(mtf, tree):
+    (tree / "empty" / "nothing").touch()
+    rows = [line.split("\t") for line in mtf("fs", "ls", "-l", tree).lines]
+    for_people = [
+        line.split("\t") for line in mtf("fs", "ls", "-lh", tree / "empty", tree / "sub").lines
+    ]
+
+    assert [(row[0], row[1], row[3]) for row in rows] == [
+        ("file", "4", "a.txt"),
+        ("file", str(len(CONTENT)), "b.bin"),
+        ("directory", "", "empty"),
+        ("directory", "", "sub"),
+    ]
+    assert rows[0][2].startswith("2020-09-1")
+    assert mtf("fs", "stat", tree / "a.txt").lines[0].split("\t")[::3] == [
+        "file", f"{tree}/a.txt",
+    ]  # fmt: skip
+    sizes = {row[3]: row[1] for row in for_people if len(row) > 1}
+    assert sizes == {"nothing": "0 B", "c.txt": "2 B", "deep": ""}
+
+
+def test_find_knows_what_is_newer(mtf, tree):
+    for path in (*tree.rglob("*"), tree):
+        os.utime(path, (1_600_000_000, 1_600_000_000))
+    os.utime(tree / "sub" / "c.txt", (1_700_000_000, 1_700_000_000))
+    os.utime(tree / "b.bin", (1_650_000_000, 1_650_000_000))
+
+    assert mtf("fs", "find", tree, "--newer", tree / "b.bin").lines == [f"{tree}/sub/c.txt"]
+    assert mtf("fs", "find", tree, "--newer", tree / "none").code == 1
+
+
+@pytest.mark.parametrize("size", ["", "-1", "1X", "x", "1.2.3"])
+def test_a_size_that_is_none_is_wrong_usage(mtf, tree, size):
+    ended = mtf("fs", "find", tree, f"--min-size={size}")
+
+    assert ended.code == 2
+    assert "is not a size such as 100, 64K or 1.5GiB" in ended.err
+
+
+def test_cat_writes_the_very_bytes_and_goes_on_after_a_missing_file(mtf, tree):
+    whole = mtf("fs", "cat", tree / "b.bin", tree / "a.txt")
+    ended = mtf("fs", "cat", tree / "a.txt", tree / "no", tree / "sub" / "c.txt")
+
+    assert (whole.code, whole.out) == (0, CONTENT + b"text")
+    assert (ended.code, ended.out) == (1, b"text22")
+    assert ended.err.startswith(f"modular-tf: {tree}/no: No such file or directory")
+    assert ended.err.count("\n") == 1
+    as_json = mtf("fs", "cat", "--json", tree / "a.txt")
+    assert (as_json.code, as_json.out) == (2, b"")
+
+
 def test_names_that_are_not_text_pass_unharmed(mtf, tree):
-    strange = tree / "sub" / os.fsdecode(b"\xff\n")
+    strange = tree / "empty" / os.fsdecode(b"\xff\n")
     strange.write_bytes(b"odd")
 
-    assert mtf("fs", "ls", tree / "sub").out == b"c.txt\n\xff\\n\n"
+    assert mtf("fs", "ls", tree / "empty").out == b"\xff\\n\n"
     assert mtf("fs", "cat", strange).out == b"odd"
 
 
@@ -127,50 +163,17 @@ def test_rm_removes_files_and_with_r_trees(mtf, tree):
     assert f"{tree}/sub: is a directory; remove it with -r" in refused.err
     assert f"{tree}/no: No such file" in refused.err
     assert mtf("fs", "rm", "-r", tree / "sub", "--json").object["removed"] == [f"{tree}/sub"]
-    assert [child.name for child in tree.iterdir()] == ["b.bin"]
-
-
-def test_glob_lists_whole_uris(mtf, tree):
-    assert mtf("fs", "glob", f"{tree}/*.txt", f"file://{tree}/*/*.txt").lines == [
-        f"{tree}/a.txt",
-        f"file://{tree}/sub/c.txt",
-    ]
-    assert mtf("fs", "glob", "--json", f"{tree}/b*").object["matches"] == [f"{tree}/b.bin"]
-
-
-def test_a_glob_that_matches_nothing_is_3(mtf, tree):
-    ended = mtf("fs", "glob", f"{tree}/*.none")
-
-    assert (ended.code, ended.out, ended.err) == (3, b"", "")
-
-
-def test_find_lists_whole_trees(mtf, tree):
-    assert mtf("fs", "find", tree).lines == [
-        str(tree), f"{tree}/a.txt", f"{tree}/b.bin", f"{tree}/sub", f"{tree}/sub/c.txt",
-    ]  # fmt: skip
-    assert mtf("fs", "find", tree, "--name", "*.txt").lines == [
-        f"{tree}/a.txt",
-        f"{tree}/sub/c.txt",
-    ]
-    assert mtf("fs", "find", tree, "--type", "d", "--json").object["found"] == [
-        {"uri": str(tree), "type": "directory"},
-        {"uri": f"{tree}/sub", "type": "directory"},
-    ]
-    assert mtf("fs", "find", tree, "--name", "none").code == 3
-    assert mtf("fs", "find", tree / "none").code == 1
+    assert sorted(child.name for child in tree.iterdir()) == ["b.bin", "empty"]
 
 
 def test_a_dangling_link_is_listed_and_can_be_removed(mtf, tree):
-    link = tree / "sub" / "link"
+    link = tree / "empty" / "link"
     link.symlink_to("nowhere")
 
-    assert [line.split("\t")[0] for line in mtf("fs", "ls", "-l", tree / "sub").lines] == [
-        "file",
-        "other",
-    ]
-    shown = mtf("fs", "ls", tree / "sub", "--json").object["listings"][0]["entries"][-1]
+    assert mtf("fs", "ls", "-l", tree / "empty").lines[0].split("\t")[0] == "other"
+    (shown,) = mtf("fs", "ls", tree / "empty", "--json").object["listings"][0]["entries"]
     assert (shown["size"], shown["mtime_ns"]) == (None, None)
-    assert mtf("fs", "find", tree / "sub").lines[-1] == str(link)
+    assert mtf("fs", "find", tree / "empty").lines[-1] == str(link)
     assert mtf("fs", "rm", link).code == 0
     assert not link.is_symlink()
 
@@ -190,3 +193,19 @@ def test_what_is_missing_is_one_line_with_its_uri(mtf, tree, verb):
     assert (ended.code, ended.out) == (1, b"")
     assert ended.err.startswith(f"modular-tf: {tree}/none: No such file or directory")
     assert ended.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("verb", ["ls", "du", "find", "stat", "cat", "head", "tail", "cp"])
+def test_a_pattern_without_a_match_is_an_error(mtf, tree, verb):
+    ended = mtf("fs", verb, f"{tree}/*.none", *[tree] * (verb == "cp"))
+
+    assert (ended.code, ended.out) == (1, b"")
+    assert ended.err.startswith(f"modular-tf: {tree}/*.none: nothing matches this pattern\n")
+    assert ended.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", [["glob", "{tree}/*.none"], ["find", "{tree}", "--name", "none"]])
+def test_a_search_that_finds_nothing_is_3(mtf, tree, words):
+    ended = mtf("fs", *(word.format(tree=tree) for word in words))
+
+    assert (ended.code, ended.out, ended.err) == (3, b"", "")

@@ -1,7 +1,5 @@
 """Copies that come to their end while an interrupt gives them up."""
 
-from __future__ import annotations
-
 import os
 import threading
 import time
@@ -10,13 +8,12 @@ import pytest
 
 from modular_tf.filesystem.jobs import FileWatch, Totals
 from modular_tf.filesystem.trees import Copying, Item, move_all
-from tests.cli.transfers import object_store  # noqa: F401  (a fixture)
 
-CONTENT = b"content " * 100_000
+CONTENT = b"content " * 100_000  # more than a pipe holds
 
 
 def ends_soon(work):
-    """Wait until no call is under way; tell if it came to that."""
+    """Wait until no call is under way; return if it came to that."""
     end = time.monotonic() + 30
     while work.is_working and time.monotonic() < end:
         time.sleep(0.005)
@@ -24,7 +21,16 @@ def ends_soon(work):
 
 
 @pytest.fixture
-def interrupted(object_store, monkeypatch):  # noqa: F811
+def source(object_store):
+    """A file in the store."""
+    location = object_store.location("mem://h/source")
+    with location.filesystem.new_writable_file(location.uri) as file:
+        file.append(CONTENT)
+    return location
+
+
+@pytest.fixture
+def interrupted(object_store, monkeypatch):
     """Work that is interrupted as soon as an event is set."""
 
     def work(event):
@@ -40,23 +46,27 @@ def interrupted(object_store, monkeypatch):  # noqa: F811
     return work
 
 
-def test_a_move_that_ends_while_it_is_given_up_loses_nothing(
-    object_store, interrupted, monkeypatch, tmp_path  # noqa: F811
-):  # fmt: skip
-    source, target = (
-        object_store.location("mem://h/source"),
-        object_store.location(tmp_path / "target"),
-    )
-    with source.filesystem.new_writable_file(source.uri) as file:
-        file.append(CONTENT)
+@pytest.fixture
+def stored_late(monkeypatch):
+    """Hold copies that store their file: an event that says so, and one that lets them go on."""
     stores, may_store = threading.Event(), threading.Event()
-    work = interrupted(stores)
-    storing, under_way = FileWatch.storing, Totals.under_way
+    storing = FileWatch.storing
 
-    def stored_late(watch):
+    def wait(watch):
         storing(watch)
         stores.set()
         may_store.wait(30)
+
+    monkeypatch.setattr(FileWatch, "storing", wait)
+    return stores, may_store
+
+
+def test_a_move_that_ends_while_it_is_given_up_loses_nothing(
+    object_store, source, interrupted, stored_late, monkeypatch, tmp_path
+):
+    target = object_store.location(tmp_path / "target")
+    stores, may_store = stored_late
+    work, under_way = interrupted(stores), Totals.under_way
 
     def the_move_ends_behind_it(totals):
         found = under_way(totals)
@@ -64,7 +74,6 @@ def test_a_move_that_ends_while_it_is_given_up_loses_nothing(
         assert ends_soon(work)
         return found
 
-    monkeypatch.setattr(FileWatch, "storing", stored_late)
     monkeypatch.setattr(Totals, "under_way", the_move_ends_behind_it)
     with pytest.raises(KeyboardInterrupt):
         move_all(work, [Item(source, target)], print)
@@ -74,14 +83,9 @@ def test_a_move_that_ends_while_it_is_given_up_loses_nothing(
 
 
 def test_a_pipe_that_a_copy_was_written_to_is_not_deleted(
-    object_store, interrupted, tmp_path, capfd  # noqa: F811
-):  # fmt: skip
-    source, target = (
-        object_store.location("mem://h/source"),
-        object_store.location(tmp_path / "pipe"),
-    )
-    with source.filesystem.new_writable_file(source.uri) as file:
-        file.append(CONTENT)  # more than a pipe holds
+    object_store, source, interrupted, tmp_path, capfd
+):
+    target = object_store.location(tmp_path / "pipe")
     os.mkfifo(tmp_path / "pipe")
     reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
     is_open = threading.Event()
@@ -98,32 +102,20 @@ def test_a_pipe_that_a_copy_was_written_to_is_not_deleted(
     os.close(reader)
 
     assert (tmp_path / "pipe").exists()
-    assert (
-        f"{tmp_path}/pipe: the copy was given up; the target may be torn" in capfd.readouterr().err
-    )
+    warning = f"{tmp_path}/pipe: the copy was given up; the target may be torn"
+    assert warning in capfd.readouterr().err
     assert ends_soon(work)
 
 
 def test_a_copy_that_is_given_up_leaves_nothing_on_the_disk_of_a_client(
-    object_store, interrupted, monkeypatch, tmp_path  # noqa: F811
-):  # fmt: skip
+    object_store, source, interrupted, stored_late, monkeypatch, tmp_path
+):
     local = pytest.importorskip("fsspec").filesystem("file")
     object_store.service.register_filesystem("disk", local)
     (tmp_path / "target").write_text("as it was")
-    source = object_store.location("mem://h/source")
     target = object_store.location(f"disk://{tmp_path}/target")
-    with source.filesystem.new_writable_file(source.uri) as file:
-        file.append(CONTENT)
-    stores, may_store = threading.Event(), threading.Event()
+    stores, may_store = stored_late
     work = interrupted(stores)
-    storing = FileWatch.storing
-
-    def stored_late(watch):
-        storing(watch)
-        stores.set()
-        may_store.wait(30)
-
-    monkeypatch.setattr(FileWatch, "storing", stored_late)
     monkeypatch.setattr("modular_tf.cli.fs.work.leave", lambda: None)
     with pytest.raises(KeyboardInterrupt):
         Copying(work, print).run([Item(source, target)])

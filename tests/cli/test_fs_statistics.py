@@ -1,7 +1,5 @@
 """What `fs` asks about names that are listed: nothing where the listing has the statistics."""
 
-from __future__ import annotations
-
 import os
 from contextlib import contextmanager
 

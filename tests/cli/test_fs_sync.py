@@ -1,13 +1,10 @@
 """`fs sync`: what differs is copied, and nothing is deleted by mistake."""
 
-from __future__ import annotations
-
 import os
 
 import pytest
 
 from modular_tf.filesystem.trees import Copying, Item
-from tests.cli.transfers import object_store as object_store  # noqa: PLC0414  (a fixture)
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """`modular-tf headers`: where authors point their compiler, and CMake."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

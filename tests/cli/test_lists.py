@@ -1,15 +1,15 @@
 """`list`, `schemes`, `devices` and `paths`."""
 
-from __future__ import annotations
-
 import os
 import re
+import shutil
 import sys
 from pathlib import Path
 
 import pytest
 
 from modular_tf.cli import devices
+from modular_tf.cli.plugins import show_plugins
 from tests.cli.test_printer import on_terminal
 
 BUNDLED = ["host_device", "posix_filesystem", "ram_filesystem"]
@@ -17,6 +17,7 @@ BUNDLED = ["host_device", "posix_filesystem", "ram_filesystem"]
 
 def test_list_shows_the_bundled_plugins(mtf):
     ended = mtf("list")
+    found = mtf("list", "--no-load", "--json").object["plugins"]  # which runs no code
 
     assert ended.code == 0
     rows = [line.split("\t") for line in ended.lines]
@@ -26,6 +27,8 @@ def test_list_shows_the_bundled_plugins(mtf):
         ["ram_filesystem", "loaded", "filesystem", "ram://", "bundled"],
     ]
     assert all(Path(row[5]).is_file() for row in rows)
+    assert {plugin["state"] for plugin in found} == {"found"}
+    assert {tuple(plugin["schemes"]) for plugin in found} == {()}
 
 
 def test_list_as_json_has_exactly_the_documented_shape(mtf):
@@ -52,39 +55,71 @@ def test_list_as_json_has_exactly_the_documented_shape(mtf):
     }
 
 
-def test_list_without_loading_runs_no_code(mtf):
-    plugins = mtf("list", "--no-load", "--json").object["plugins"]
-
-    assert {plugin["state"] for plugin in plugins} == {"found"}
-    assert {tuple(plugin["schemes"]) for plugin in plugins} == {()}
-
-
-def test_list_gives_the_reason_for_a_plugin_that_is_not_loaded(mtf, fixture_plugin):
+def test_list_gives_the_reason_for_a_plugin_that_is_not_loaded(mtf, fixture_plugin, tmp_path):
     plugin = fixture_plugin("no-init")
-    ended = mtf("list", "--plugin", plugin)
+    words = ("list", "--plugin", plugin, "--plugin", tmp_path / "nowhere.so")
+    ended = mtf(*words)
 
     assert ended.code == 0
+    assert "nowhere.so does not exist" in ended.err
     first = ended.lines[0].split("\t")
     assert first[1] == "rejected"
     assert first[4:6] == ["argument", str(plugin)]
     assert "[LD-010]" in first[6]
-    reason = mtf("list", "--plugin", plugin, "--json").object["plugins"][0]["reason"]
+    reason = mtf(*words, "--json").object["plugins"][0]["reason"]
     assert set(reason) == {"stage", "rule", "message", "remedy"}
     assert (reason["stage"], reason["rule"]) == ("probe", "LD-010")
 
 
-def test_a_plugin_dir_is_searched(mtf, fixture_plugin):
-    plugin = fixture_plugin("good", scheme="fixture")
-    ended = mtf("schemes", "--plugin-dir", plugin.parent, "--json")
+def test_every_plugin_of_a_folder_that_is_not_loaded_has_a_reason(mtf, fixture_plugin, tmp_path):
+    for number, variant in enumerate(["good", "good", "no-init", "filesystem-abi"]):
+        shutil.copyfile(fixture_plugin(variant), tmp_path / f"lib{number}.so")
+    words = ("--plugin-dir", tmp_path, "--json")
+    listed = mtf("list", *words).object["plugins"]
+    found = mtf("list", "--no-load", *words).object["plugins"]
+    schemes = mtf("schemes", *words).object["schemes"]
 
-    assert "fixture" in [entry["scheme"] for entry in ended.object["schemes"]]
+    states = [plugin["state"] for plugin in listed]
+    assert states[:4] == ["loaded", "shadowed", "rejected", "failed"]
+    for plugin in [*listed, *found]:
+        assert bool(plugin["reasons"]) is (plugin["state"] != "loaded")
+        assert plugin["reason"] == (plugin["reasons"] or [None])[0]
+    assert found[0]["reason"]["message"] == "nothing has loaded it yet"
+    assert "fixture" in [entry["scheme"] for entry in schemes]
 
 
-def test_a_path_that_does_not_exist_is_named(mtf, tmp_path):
-    ended = mtf("list", "--plugin", tmp_path / "nowhere.so")
+def test_list_shows_warnings(mtf, fixture_plugin):
+    path = fixture_plugin("filesystem-api")
+    (warning,) = mtf("list", "--plugin", path, "--json").object["plugins"][0]["warnings"]
+    row = mtf("list", "--plugin", path).lines[0].split("\t")
 
-    assert ended.code == 0
-    assert "nowhere.so does not exist" in ended.err
+    assert set(warning) == {"stage", "rule", "message", "remedy"}
+    assert row[1] == "loaded"
+    assert row[6] == ""
+    assert warning["message"] in row[7]
+    assert f"[{warning['rule']}]" in row[7]
+
+
+RECORD = {
+    "name": "a", "state": "failed", "path": "/p/liba.so", "source": "argument",
+    "distribution": None, "kinds": ["filesystem"], "schemes": [], "device_types": [], "kernels": 0,
+    "ops": 0,
+    "reasons": [
+        {"stage": "init", "rule": "FS-013", "message": "no cleanup", "remedy": "Have one."},
+        {"stage": "init", "rule": None, "message": "its own words", "remedy": None},
+    ],
+    "warnings": [{"stage": "init", "rule": "LD-056", "message": "odd", "remedy": None}],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("with_warnings", [False, True])
+def test_a_person_sees_reasons_under_the_table_and_warnings_when_asked_for(with_warnings):
+    seen = on_terminal(lambda printer: show_plugins([RECORD], printer, with_warnings=with_warnings))
+
+    assert "a (/p/liba.so)\n  failed: no cleanup [FS-013] Have one.\n" in seen
+    assert "  failed: its own words\n" in seen
+    assert ("  warning: odd [LD-056]\n" in seen) is with_warnings
+    assert ("1 warning; `modular-tf list -v` shows more" in seen) is not with_warnings
 
 
 @pytest.mark.parametrize("verb", ["list", "schemes", "devices"])
@@ -127,6 +162,7 @@ def test_devices_are_listed_with_what_is_known_of_them(mtf):
     assert device["hardware_name"]
     assert set(device) >= {"vendor", "pci_bus_id", "numa_node", "memory_bandwidth", "gflops"}
     assert mtf("devices").lines[0].split("\t")[0] == device["name"]
+    assert (mtf("devices", "CPU").code, mtf("devices", "NOBODY").code) == (0, 3)
 
 
 def test_a_terminal_shows_how_much_of_a_device_s_memory_is_free(monkeypatch):
@@ -140,63 +176,86 @@ def test_a_terminal_shows_how_much_of_a_device_s_memory_is_free(monkeypatch):
     assert "1.0 GiB of 16.0 GiB free" in seen
 
 
-def test_devices_of_a_type_that_nobody_has_are_3(mtf):
-    assert mtf("devices", "CPU").code == 0
-    assert mtf("devices", "NOBODY").code == 3
-
-
-def test_paths_tell_what_was_searched_and_found(mtf, fixture_plugin, tmp_path):
+def test_paths_report_what_was_searched_and_found(mtf, fixture_plugin, tmp_path):
     plugin = fixture_plugin("good")
-    searched = mtf("paths", "--json", "--plugin", plugin, "--plugin", tmp_path / "no").object
+    words = ("paths", "--plugin", plugin, "--plugin", tmp_path / "no", "--plugin-dir", tmp_path)
+    places = mtf(*words, "--json").object["paths"]
+    lines = mtf(*words).lines  # one for each place
 
-    assert searched["paths"][0] == {
+    assert places[0] == {
         "path": str(plugin),
         "source": "argument",
-        "origin": searched["paths"][0]["origin"],
+        "origin": places[0]["origin"],
         "exists": True,
         "hits": 1,
         "ignored": None,
     }
-    assert (searched["paths"][1]["exists"], searched["paths"][1]["hits"]) == (False, 0)
-    assert searched["paths"][-1]["source"] == "bundled"
-    assert sum(place["hits"] for place in searched["paths"] if place["source"] == "bundled") == 3
+    assert (places[1]["exists"], places[1]["hits"]) == (False, 0)
+    assert places[-1]["source"] == "bundled"
+    assert sum(place["hits"] for place in places if place["source"] == "bundled") == 3
+    assert lines[2].split("\t")[:3] == ["argument", "0 libraries", str(tmp_path)]
+    assert "3 libraries" in "\n".join(lines)
 
 
-def test_paths_for_people_are_one_place_a_line(mtf, tmp_path):
-    ended = mtf("paths", "--plugin-dir", tmp_path)
+@pytest.fixture
+def configured(tmp_path, monkeypatch):
+    """Write a configuration and use it; return its path."""
 
-    assert ended.lines[0].split("\t")[:3] == ["argument", "0 libraries", str(tmp_path)]
-    assert "3 libraries" in "\n".join(ended.lines)
+    def write(text):
+        config = tmp_path / "mine.toml"
+        config.write_text(text)
+        monkeypatch.setenv("MODULAR_TF_CONFIG", str(config))
+        return str(config)
 
-
-def test_paths_name_the_configuration_that_was_read(mtf, tmp_path, monkeypatch):
-    config = tmp_path / "my.toml"
-    config.write_text(f'plugin_dirs = ["{tmp_path}/mine"]\n')
-    monkeypatch.setenv("MODULAR_TF_CONFIG", str(config))
-    searched = mtf("paths", "--json").object
-
-    assert searched["config"] == {"path": str(config), "used": True}
-    assert f"{tmp_path}/mine" in [place["path"] for place in searched["paths"]]
+    return write
 
 
-def test_paths_tell_which_variables_are_ignored(mtf, monkeypatch):
-    monkeypatch.setenv("XDG_DATA_HOME", "data")
-    ended = mtf("paths", "--json")
+def test_paths_report_every_setting_and_what_decided_it(mtf, tmp_path, monkeypatch, configured):
+    file = configured(
+        f'plugin_dirs = ["{tmp_path}/mine"]\nfirst_contact_timeout_s = 7\nload = "eager"\n'
+        "[memory.GPU]\nlimit_bytes = 67108864\n"
+    )
+    monkeypatch.setenv("MODULAR_TF_LOAD", "lazy")
+    monkeypatch.setenv("MODULAR_TF_FIRST_CONTACT", "always")
+    found = mtf("paths", "--json").object
+    decided = {
+        setting["key"]: (setting["value"], setting["origin"]) for setting in found["settings"]
+    }
 
-    assert ended.object["ignored_variables"] == [{"name": "XDG_DATA_HOME", "value": "data"}]
-    assert "XDG_DATA_HOME is ignored: expected an absolute path, found 'data'" in ended.err
-    assert "[LD-105]" in ended.err
+    assert found["config"] == {"path": file, "used": True}
+    assert f"{tmp_path}/mine" in [place["path"] for place in found["paths"]]
+    assert decided["first_contact_timeout_s"] == (7, file)
+    assert decided["load"] == ("lazy", "MODULAR_TF_LOAD")
+    assert decided["first_contact"] == ("always", "MODULAR_TF_FIRST_CONTACT")
+    assert decided["copy_streams"] == (1, "default")
+    assert decided["memory"][1] == file
+    assert found["own_places"]["lock"] == str(tmp_path / "modular-tf.lock")
+    assert found["own_places"]["cache"].endswith("modular_tf")
 
 
-def test_paths_tell_why_nothing_is_kept(mtf, tmp_path, monkeypatch):
+def test_a_broken_configuration_is_one_clear_line(mtf, configured):
+    configured("plugin_dirs = 3\n")
+    ended = mtf("list")
+
+    assert ended.code == 1
+    assert ended.err.count("\n") == 1
+    assert "plugin_dirs: expected a list of strings, found 3" in ended.err
+
+
+def test_paths_report_which_variables_and_places_are_not_used(mtf, tmp_path, monkeypatch):
     (tmp_path / "shared").mkdir()
     (tmp_path / "shared").chmod(0o777)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "shared"))
-    told = mtf("paths", "--json").object
+    monkeypatch.setenv("XDG_DATA_HOME", "data")
+    ended = mtf("paths", "--json")
+    found = ended.object
 
-    assert told["own_places"]["cache"] == str(tmp_path / "shared" / "modular_tf")
-    assert list(told["unused_places"]) == ["cache"]
-    assert "has mode 0777, so anybody may write to it" in told["unused_places"]["cache"]
+    assert found["ignored_variables"] == [{"name": "XDG_DATA_HOME", "value": "data"}]
+    assert "XDG_DATA_HOME is ignored: expected an absolute path, found 'data'" in ended.err
+    assert "[LD-105]" in ended.err
+    assert found["own_places"]["cache"] == str(tmp_path / "shared" / "modular_tf")
+    assert list(found["unused_places"]) == ["cache"]
+    assert "has mode 0777, so anybody may write to it" in found["unused_places"]["cache"]
 
 
 @pytest.fixture
@@ -223,15 +282,15 @@ def hooked_package(tmp_path, monkeypatch):
 
 @pytest.mark.usefixtures("hooked_package")
 def test_paths_list_hooks_in_the_order_of_their_calls(mtf):
-    told = mtf("paths", "--json").object
+    found = mtf("paths", "--json").object
 
     good = "hooked-package 1.0: good"
-    assert [tuple(function.values()) for function in told["hooks"]] == [
+    assert [tuple(function.values()) for function in found["hooks"]] == [
         ("modular_tf_veto", good, "tryfirst", True),
         ("modular_tf_outcome", good, None, False),
     ]
-    assert list(told["hooks"][0]) == ["hook", "implementation", "order", "wrapper"]
-    (failure,) = told["hook_failures"]
+    assert list(found["hooks"][0]) == ["hook", "implementation", "order", "wrapper"]
+    (failure,) = found["hook_failures"]
     assert "loading hooked-package 1.0: broken failed: " in failure["message"]
 
 
@@ -263,36 +322,3 @@ def test_paths_without_a_home(mtf, monkeypatch):
     assert ended.object["own_places"] == {"cache": None, "state": None, "lock": None}
     assert mtf("lock").code == 2
     assert "name the lock file with --output: there is no home" in mtf("lock").err
-
-
-def test_a_broken_configuration_is_one_clear_line(mtf, tmp_path, monkeypatch):
-    config = tmp_path / "my.toml"
-    config.write_text("plugin_dirs = 3\n")
-    monkeypatch.setenv("MODULAR_TF_CONFIG", str(config))
-    ended = mtf("list")
-
-    assert ended.code == 1
-    assert ended.err.count("\n") == 1
-    assert "plugin_dirs: expected a list of strings, found 3" in ended.err
-
-
-def test_paths_tell_every_setting_and_who_decided_it(mtf, tmp_path, monkeypatch):
-    file = tmp_path / "mine.toml"
-    file.write_text(
-        'first_contact_timeout_s = 7\nload = "eager"\n[memory.GPU]\nlimit_bytes = 67108864\n'
-    )
-    monkeypatch.setenv("MODULAR_TF_CONFIG", str(file))
-    monkeypatch.setenv("MODULAR_TF_LOAD", "lazy")
-    monkeypatch.setenv("MODULAR_TF_FIRST_CONTACT", "always")
-    told = mtf("paths", "--json").object
-    decided = {
-        setting["key"]: (setting["value"], setting["origin"]) for setting in told["settings"]
-    }
-
-    assert decided["first_contact_timeout_s"] == (7, str(file))
-    assert decided["load"] == ("lazy", "MODULAR_TF_LOAD")
-    assert decided["first_contact"] == ("always", "MODULAR_TF_FIRST_CONTACT")
-    assert decided["copy_streams"] == (1, "default")
-    assert decided["memory"][1] == str(file)
-    assert told["own_places"]["lock"] == str(tmp_path / "modular-tf.lock")
-    assert told["own_places"]["cache"].endswith("modular_tf")

@@ -1,7 +1,5 @@
 """`modular-tf lock`, and what --frozen makes of the file that it writes."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -83,6 +81,16 @@ def test_the_file_tells_what_is_locked(lock, plugins):
     }
     assert [entry["file"] for entry in second["companions"]] == ["libfixture_companion.so"]
     assert lock.stat().st_mode & 0o777 == 0o644
+
+
+def test_the_same_plugins_give_the_same_file_with_schemes_where_they_are_loaded(command, lock):
+    before = lock.read_bytes()
+    assert command("lock", "--output", lock).code == Exit.DONE
+    assert lock.read_bytes() == before
+
+    ended = command("lock", "--load", "--json", "--output", lock)
+    assert ended.code == Exit.DONE
+    assert [found["schemes"] for found in ended.object["plugins"]] == [["fixture"], ["second"]]
 
 
 def test_the_file_is_for_whom_the_umask_and_its_owner_let(command, tmp_path):
@@ -187,20 +195,6 @@ def test_standard_output_takes_the_lock_file_alone(option, command):
     assert (ended.code, ended.out) == (Exit.USAGE, b"")
 
 
-def test_schemes_are_noted_where_plugins_are_loaded(command, tmp_path):
-    ended = command("lock", "--load", "--json", "--output", tmp_path / "x.lock")
-
-    assert ended.code == Exit.DONE
-    assert [found["schemes"] for found in ended.object["plugins"]] == [["fixture"], ["second"]]
-
-
-def test_the_same_plugins_give_the_same_file(command, lock):
-    before = lock.read_bytes()
-
-    assert command("lock", "--output", lock).code == Exit.DONE
-    assert lock.read_bytes() == before
-
-
 def test_the_file_lies_beside_the_configuration_by_default(command, tmp_path, monkeypatch):
     (tmp_path / "modular-tf.toml").write_text("")
     monkeypatch.setenv("MODULAR_TF_CONFIG", str(tmp_path / "modular-tf.toml"))
@@ -210,7 +204,9 @@ def test_the_file_lies_beside_the_configuration_by_default(command, tmp_path, mo
     assert set(states(command("list", "--frozen", "--json")).values()) == {"loaded"}
 
 
-def test_what_is_locked_is_loaded(command, configured):
+def test_what_is_locked_is_loaded(command, configured, lock):
+    lock.chmod(0o444)
+
     assert states(command("list", "--frozen", "--json")) == {"good": "loaded", "second": "loaded"}
 
 
@@ -230,44 +226,33 @@ def test_new_bytes_are_refused(how, command, configured, plugins, monkeypatch):
     assert rules(ended) == {"good": ("trust", "LD-080")}
 
 
-def test_a_new_companion_is_refused(command, configured, plugins):
+def test_new_companions_and_plugins_are_refused_and_all_without_a_lock_file(
+    command, configured, lock, plugins, fixture_plugin
+):
     change(plugins / "libfixture_companion.so")
-
     ended = command("list", "--frozen", "--json")
-
     assert rules(ended) == {"second": ("trust", "LD-080")}
     assert "libfixture_companion.so" in ended.object["plugins"][1]["reason"]["message"]
 
-
-def test_a_new_plugin_is_refused(command, configured, plugins, fixture_plugin):
     shutil.copy(fixture_plugin("good", scheme="new"), plugins / "libnew.so")
-
     ended = command("list", "--frozen", "--json", "--plugin", plugins / "libnew.so")
+    assert rules(ended) == {"second": ("trust", "LD-080"), "new": ("trust", "LD-080")}
 
-    assert rules(ended) == {"new": ("trust", "LD-080")}
-
-
-def test_without_a_lock_file_everything_is_refused(command, configured, lock):
     lock.unlink()
-
     ended = command("list", "--frozen", "--json")
-
     assert rules(ended) == {"good": ("trust", "LD-081"), "second": ("trust", "LD-081")}
 
 
-def test_a_lock_file_may_be_read_only(command, configured, lock):
-    lock.chmod(0o444)
+def test_a_check_reports_each_difference(command, mtf, lock, plugins, fixture_plugin):
+    same = command("lock", "--check", "--output", lock)
+    assert (same.code, same.lines) == (Exit.DONE, [])
+    fewer = mtf("lock", "--check", "--json", "--output", lock, "--no-bundled",
+                "--plugin", plugins / "libgood.so")  # fmt: skip
+    assert fewer.code == Exit.NO
+    (found,) = fewer.object["differences"]
+    assert found["plugin"] == "second"
+    assert found["what"].startswith("gone: libsecond.so")
 
-    assert set(states(command("list", "--frozen", "--json")).values()) == {"loaded"}
-
-
-def test_a_check_without_differences(command, lock):
-    ended = command("lock", "--check", "--output", lock)
-
-    assert (ended.code, ended.lines) == (Exit.DONE, [])
-
-
-def test_a_check_tells_each_difference(command, lock, plugins, fixture_plugin):
     change(plugins / "libgood.so")
     change(plugins / "libfixture_companion.so")
     shutil.copy(fixture_plugin("good", scheme="new"), plugins / "libnew.so")
@@ -275,21 +260,11 @@ def test_a_check_tells_each_difference(command, lock, plugins, fixture_plugin):
 
     ended = command("lock", "--check", "--output", lock, "--plugin", plugins / "libnew.so")
 
-    told = sorted(" ".join(line.split()[:3]) for line in ended.lines)
+    differences = sorted(" ".join(line.split()[:3]) for line in ended.lines)
     assert ended.code == Exit.NO
-    assert told == ["good: its sha256", "new: new: libnew.so,", "second: companion gone:",
+    assert differences == ["good: its sha256", "new: new: libnew.so,", "second: companion gone:",
                     "second: new companion:"]  # fmt: skip
     assert lock.read_bytes() == before
-
-
-def test_a_check_tells_what_is_gone(mtf, lock, plugins):
-    ended = mtf("lock", "--check", "--json", "--output", lock, "--no-bundled",
-                "--plugin", plugins / "libgood.so")  # fmt: skip
-
-    assert ended.code == Exit.NO
-    (found,) = ended.object["differences"]
-    assert found["plugin"] == "second"
-    assert found["what"].startswith("gone: libsecond.so")
 
 
 @pytest.mark.parametrize("text", [None, "{}"], ids=["no file", "another file"])
@@ -310,18 +285,15 @@ def test_a_frozen_process_can_write_the_lock_file_anew(command, configured, lock
     assert states(command("list", "--frozen", "--json"))["good"] == "loaded"
 
 
-def test_what_is_disabled_is_not_locked(command, configured, lock):
-    configured.write_text('disable = ["second"]\n' + configured.read_text())
+@pytest.mark.parametrize("locked", ["good", "second"])
+def test_what_is_disabled_or_refused_is_not_locked(command, configured, plugins, lock, locked):
+    if locked == "good":
+        configured.write_text('disable = ["second"]\n' + configured.read_text())
+    else:
+        (plugins / "libgood.so").chmod(0o666)
 
     assert command("lock").code == Exit.DONE
-    assert [entry["name"] for entry in json.loads(lock.read_text())["plugins"]] == ["good"]
-
-
-def test_what_is_refused_is_not_locked(command, plugins, lock):
-    (plugins / "libgood.so").chmod(0o666)
-
-    assert command("lock", "--output", lock).code == Exit.DONE
-    assert [entry["name"] for entry in json.loads(lock.read_text())["plugins"]] == ["second"]
+    assert [entry["name"] for entry in json.loads(lock.read_text())["plugins"]] == [locked]
 
 
 def test_where_nothing_is_accepted_nothing_is_written(mtf, tmp_path):
@@ -353,6 +325,10 @@ def hooked(tmp_path, monkeypatch):
     )
     monkeypatch.syspath_prepend(str(site))
     yield package
+    forget_package()
+
+
+def forget_package():
     for name in ("hooked_package", "hooked_package.more"):
         sys.modules.pop(name, None)
 
@@ -362,8 +338,7 @@ def imported(tmp_path):
     """Return whether the code of the hook was run since the last call."""
 
     def was_run():
-        for name in ("hooked_package", "hooked_package.more"):
-            sys.modules.pop(name, None)
+        forget_package()
         path = tmp_path / "imported"
         is_there = path.exists()
         path.unlink(missing_ok=True)
@@ -375,10 +350,10 @@ def imported(tmp_path):
 def test_a_hook_runs_where_plugins_are_frozen_only_if_it_is_locked(
     command, configured, lock, hooked, imported
 ):
-    told = command("--frozen", "list", "-v")
+    ended = command("--frozen", "list", "-v")
     assert not imported(), "the lock file is of a time without it"
-    assert "LD-080" in told.err
-    assert "hooked-package 1.0: mine" in told.err
+    assert "LD-080" in ended.err
+    assert "hooked-package 1.0: mine" in ended.err
 
     assert command("lock", "--output", lock).code == Exit.DONE
     imported()
@@ -390,11 +365,8 @@ def test_a_hook_runs_where_plugins_are_frozen_only_if_it_is_locked(
     imported()
     command("--frozen", "list")
     assert not imported()
-    told = command("lock", "--output", lock, "--check")
-    assert (told.code, b"hooked-package 1.0: mine" in told.out) == (Exit.NO, True)
+    ended = command("lock", "--output", lock, "--check")
+    assert (ended.code, b"hooked-package 1.0: mine" in ended.out) == (Exit.NO, True)
 
-
-def test_without_freezing_a_hook_need_not_be_locked(hooked, imported, command, configured):
     command("list")
-
-    assert imported()
+    assert imported(), "without freezing a hook need not be locked"

@@ -1,7 +1,5 @@
 """`--log`, `-v` and `MODULAR_TF_LOG`: the log of a command, beside its result."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -16,17 +14,13 @@ def test_a_command_logs_nothing_unless_asked(mtf):
     assert mtf("list", "--log", "off", "-v").err == ""
 
 
-def test_json_lines_on_request(mtf):
+def test_json_lines_on_request_whose_level_verbosity_chooses(mtf):
     ended = mtf("list", "--log", "json")
-
-    assert {"plugin.processed", "scheme.registered"} <= {e["event"] for e in events(ended)}
-    assert ended.lines == mtf("list").lines
-
-
-def test_verbosity_chooses_the_level(mtf):
     outcomes = {e["level"] for e in events(mtf("list", "--log", "json", "-v"))}
     steps = {e["level"] for e in events(mtf("list", "--log", "json", "-vv"))}
 
+    assert {"plugin.processed", "scheme.registered"} <= {e["event"] for e in events(ended)}
+    assert ended.lines == mtf("list").lines
     assert outcomes == {"info"}
     assert steps == {"debug", "info"}
 
@@ -36,18 +30,11 @@ def test_a_rejected_file_is_a_warning_and_a_disabled_plugin_is_not(mtf, monkeypa
     (tmp_path / "config.toml").write_text('disable = ["ram_filesystem"]')
     monkeypatch.setenv("MODULAR_TF_CONFIG", str(tmp_path / "config.toml"))
 
-    told = events(mtf("list", "--plugin-dir", tmp_path, "--log", "json", "-v"))
+    found = events(mtf("list", "--plugin-dir", tmp_path, "--log", "json", "-v"))
 
-    levels = {e["plugin"]: e["level"] for e in told if e["event"] == "plugin.processed"}
+    levels = {e["plugin"]: e["level"] for e in found if e["event"] == "plugin.processed"}
     assert levels["junk"] == "warning"
     assert levels["ram_filesystem"] == "info"
-
-
-def test_one_v_is_pretty(mtf):
-    ended = mtf("schemes", "-v")
-
-    assert "[info" in ended.err
-    assert "scheme.registered" in ended.err
 
 
 @pytest.mark.parametrize(("option", "shown"), [((), True), (("--log", "off"), False)])
@@ -61,8 +48,10 @@ def test_the_environment_speaks_where_the_command_line_is_silent(
     assert bool(events(ended)) is shown
 
 
-def test_an_unknown_form_is_wrong_usage(mtf):
-    ended = mtf("list", "--log", "xml")
+def test_one_v_is_pretty_and_an_unknown_form_wrong_usage(mtf):
+    pretty, ended = mtf("schemes", "-v"), mtf("list", "--log", "xml")
 
+    assert "[info" in pretty.err
+    assert "scheme.registered" in pretty.err
     assert ended.code == 2
     assert "'xml' is not one of" in ended.err

@@ -1,7 +1,5 @@
 """`--trace` and `--statistics`: what the plugins of a command did."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys
@@ -21,22 +19,22 @@ def file(tmp_path):
     return made
 
 
-def test_a_command_writes_a_trace(mtf, file, tmp_path):
-    ended = mtf("--trace", tmp_path / "t.json", "fs", "cat", file)
+def test_a_command_writes_a_trace_and_statistics(mtf, file, tmp_path):
+    both = "--trace", tmp_path / "t.json", "--statistics", tmp_path / "m.prom"
+    ended = mtf(*both[:2], "fs", "cat", file, *both[2:])
 
     assert (ended.code, ended.out) == (0, b"hello")
     events = events_of(tmp_path / "t.json", plugin="posix_filesystem")
     assert {event["args"]["bytes"] for event in events if event["name"] == "read"} >= {5}
     assert "cleanup" in names(events)  # the service is closed within the trace
-
-
-def test_a_command_writes_statistics(mtf, file, tmp_path):
-    ended = mtf("fs", "cat", file, "--statistics", tmp_path / "m.prom")
-
-    assert (ended.code, ended.out) == (0, b"hello")
     text = (tmp_path / "m.prom").read_text()
     assert f'_duration_seconds_count{{{_OF_FILES},operation="read"}}' in text
     assert f'_call_bytes_total{{{_OF_FILES},operation="read"}}' in text
+
+    assert mtf("fs", "cat", tmp_path / "missing", *both).code == 1  # writes both as well
+    failed = events_of(tmp_path / "t.json", status="NOT_FOUND")
+    assert {event["cat"] for event in failed} == {"posix_filesystem"}
+    assert 'status="NOT_FOUND"' in (tmp_path / "m.prom").read_text()
 
 
 def test_statistics_go_to_standard_output_too(mtf):
@@ -45,16 +43,6 @@ def test_statistics_go_to_standard_output_too(mtf):
     assert ended.code == 0
     assert "ram_filesystem" in ended.lines[2]  # the table of schemes comes first
     assert ended.lines[-1].startswith("modular_tf_plugin_calls_under_way{")
-
-
-def test_a_command_that_fails_writes_both(mtf, tmp_path):
-    both = "--trace", tmp_path / "t.json", "--statistics", tmp_path / "m.prom"
-    ended = mtf("fs", "cat", tmp_path / "missing", *both)
-
-    assert ended.code == 1
-    failed = events_of(tmp_path / "t.json", status="NOT_FOUND")
-    assert {event["cat"] for event in failed} == {"posix_filesystem"}
-    assert 'status="NOT_FOUND"' in (tmp_path / "m.prom").read_text()
 
 
 def test_devices_are_traced(mtf, tmp_path):

@@ -1,7 +1,5 @@
 """The command as a process: its streams, its exit status, its speed-minded imports."""
 
-from __future__ import annotations
-
 import json
 import os
 import pty
@@ -18,13 +16,11 @@ COMMAND = [sys.executable, "-m", "modular_tf"]
 def test_python_m_and_the_installed_command_are_the_same(mtf_process):
     installed = Path(sys.executable).with_name("modular-tf")
     by_script = subprocess.run([installed, "schemes"], capture_output=True, check=True)
+    by_module, bare = mtf_process("schemes"), mtf_process()
 
-    assert by_script.stdout == mtf_process("schemes").out
-
-
-def test_the_exit_code_is_the_processs(mtf_process):
-    assert mtf_process("why", "nobody").code == 1
-    assert mtf_process("nonsense").code == 2
+    assert (by_module.code, by_module.out) == (0, by_script.stdout)
+    assert bare.code == 2
+    assert "first steps:\n  modular-tf list" in bare.err
     assert mtf_process("devices", "NOBODY").code == 3
 
 
@@ -126,16 +122,18 @@ def test_a_pipe_that_a_filesystem_loses_is_a_failure(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "words", [["list"], ["schemes", "--json"], ["fs", "cat", __file__], ["--help"]], ids=" ".join
+    ("words", "output", "message"),
+    [
+        (["list"], ">/dev/full", "No space left on device"),
+        (["schemes", "--json"], ">&-", "Bad file descriptor"),
+        (["fs", "cat", __file__], ">/dev/full", "No space left on device"),
+        (["--help"], ">&-", "Bad file descriptor"),
+    ],
 )
-@pytest.mark.parametrize(
-    ("output", "said"),
-    [(">/dev/full", "No space left on device"), (">&-", "Bad file descriptor")],
-)
-def test_output_that_goes_nowhere_is_told_in_one_line(words, output, said):
+def test_output_that_goes_nowhere_is_reported_in_one_line(words, output, message):
     child = _through_shell(words, output)
 
-    assert child.stderr == f"modular-tf: standard output: {said}\n"
+    assert child.stderr == f"modular-tf: standard output: {message}\n"
     assert child.returncode == 1
 
 
@@ -162,11 +160,11 @@ def _through_shell(words, redirections):
     return subprocess.run(command, capture_output=True, text=True, env=environment)  # noqa: PLW1510
 
 
-def on_terminal(*words):
+def on_terminal(*words, start=COMMAND):
     """Run a command on a terminal of its own; return what appears there and the exit code."""
     master, slave = pty.openpty()
     env = {**os.environ, "TERM": "xterm", "COLUMNS": "200"}
-    child = subprocess.Popen([*COMMAND, *words], stdin=slave, stdout=slave, stderr=slave, env=env)
+    child = subprocess.Popen([*start, *words], stdin=slave, stdout=slave, stderr=slave, env=env)
     os.close(slave)
     seen = b""
     while piece := _read(master):
@@ -182,10 +180,12 @@ def _read(master):
         return b""
 
 
-def test_a_person_gets_a_table_with_headers():
-    seen, code = on_terminal("list")
+def test_a_person_gets_a_table_with_headers_and_reasons_below_it(fixture_plugin):
+    seen, code = on_terminal("list", "--plugin", str(fixture_plugin("no-init")))
 
     assert code == 0
+    assert "rejected" in seen
+    assert "[LD-010]" in seen
     assert "NAME" in seen.splitlines()[0]
     assert "SERVES" in seen.splitlines()[0]
     assert "ram_filesystem" in seen
@@ -198,11 +198,25 @@ def test_a_person_asking_for_json_gets_json():
     assert json.loads(seen)["schemes"]
 
 
-def test_a_person_sees_the_reason_below_the_table(fixture_plugin):
-    seen, _ = on_terminal("list", "--plugin", str(fixture_plugin("no-init")))
+_PREPARED = """
+import sys
+from modular_tf.cli import process
+process.prepare()
+print(sys.stdout.line_buffering)
+"""
 
-    assert "rejected" in seen
-    assert "[LD-010]" in seen
+
+@pytest.mark.parametrize(
+    ("variables", "by_line"), [({"PYTHONUNBUFFERED": ""}, False), ({"PYTHONUNBUFFERED": "1"}, True)]
+)
+def test_a_pipe_gets_each_line_at_once_if_python_is_unbuffered(run_python, variables, by_line):
+    assert run_python(_PREPARED, env=variables).stdout == f"{by_line}\n"
+
+
+def test_a_terminal_gets_each_line_at_once():
+    seen, code = on_terminal("-c", _PREPARED, start=[sys.executable])
+
+    assert (seen.split(), code) == (["True"], 0)
 
 
 @pytest.mark.parametrize("words", [["list", "--json"], ["fs", "ls", "/"]], ids=" ".join)
@@ -277,13 +291,6 @@ def test_where_files_may_not_grow_the_limit_is_named(tmp_path):
 
     assert ended.stdout == ""
     assert "File too large; raise the limit (`ulimit -f`)" in ended.stderr
-
-
-def test_a_bare_command_shows_the_first_steps(mtf_process):
-    ended = mtf_process()
-
-    assert ended.code == 2
-    assert "first steps:\n  modular-tf list" in ended.err
 
 
 def test_the_package_itself_imports_nothing_so_that_an_early_interrupt_is_silent():

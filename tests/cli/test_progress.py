@@ -1,7 +1,5 @@
 """Progress of long copies and runs of checks: for a person, silent while short, gone afterwards."""
 
-from __future__ import annotations
-
 import io
 import sys
 from types import SimpleNamespace

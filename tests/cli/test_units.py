@@ -1,7 +1,5 @@
 """How sizes are told, and which time limits are taken."""
 
-from __future__ import annotations
-
 import threading
 
 import click

@@ -1,7 +1,5 @@
 """The page about Ray, which takes minutes: scripts/try_ray runs this file, no other test does."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Dask's workers load the plugin for themselves, once each, wherever their machine has it."""
 
-from __future__ import annotations
-
 import os
 import shutil
 

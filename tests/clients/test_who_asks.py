@@ -1,7 +1,5 @@
 """Who asks the store: the plugin, where a library is told so, and else its own client."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.clients.conftest import ANOTHER, NOBODY, PLUGIN

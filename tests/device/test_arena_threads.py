@@ -109,17 +109,7 @@ def test_closing_under_load_ends_with_nothing_held():
     assert memory.bytes_allocated == 0
 
 
-# -- sources that take their time ----------------------------------------------------------------
-
-
-def in_thread(function):
-    """Call a function in another thread and wait for it, as a driver may that synchronises."""
-    results = []
-    thread = threading.Thread(target=lambda: results.append(function()), daemon=True)
-    thread.start()
-    thread.join(30)
-    assert not thread.is_alive(), "the other thread waits for this one"
-    return results[0]
+# -- sources that take their time; test_pooled_lifetimes.py has those that wait for others ------
 
 
 def test_a_fork_while_the_source_is_asked_lets_the_child_ask(run_python):
@@ -143,76 +133,46 @@ def test_a_fork_while_the_source_is_asked_lets_the_child_ask(run_python):
     assert (result.stdout, result.stderr) == ("child True\nended 0\n", "")
 
 
-def test_a_source_may_wait_for_threads_that_use_the_arena():
-    memory, faults = PaperMemory(), []
-    arena = memory.arena()
-    held = [arena.allocate(MIB), arena.allocate(MIB)]
+class Asked:
+    """A source that is asked, and answers when it may."""
 
-    def use_the_arena():
-        try:
-            in_thread(lambda: (arena.free(held.pop()), arena.allocate(256), arena.stats()))
-        except (AssertionError, IndexError) as error:
-            faults.append(error)
+    def __init__(self):
+        self.memory = PaperMemory()
+        self.arena = self.memory.arena()
+        self.asked, self.answer = threading.Event(), threading.Event()
 
-    memory.meanwhile = use_the_arena
-    arena.allocate(3 * MIB)
-    memory.meanwhile = lambda: None  # when the arena is collected nobody uses it
-
-    assert faults == []
-    assert arena.stats().num_live_allocs == 3
-
-
-def test_a_source_may_wait_for_them_when_it_gets_regions_back():
-    memory, faults = PaperMemory(), []
-    arena = memory.arena(6 * MIB)
-    arena.free(arena.allocate(2 * MIB))
-
-    def use_the_arena():
-        try:
-            in_thread(arena.picture)
-        except AssertionError as error:
-            faults.append(error)
-
-    memory.meanwhile = use_the_arena
-    arena.allocate(6 * MIB)  # returns the first region before
-    memory.meanwhile = lambda: None
-
-    assert faults == []
+    def wait(self):
+        """Let the source wait from now on."""
+        self.memory.meanwhile = lambda: (self.asked.set(), self.answer.wait())
 
 
 def test_threads_that_need_a_region_share_one():
-    memory = PaperMemory()
-    arena = memory.arena()
-    asked, go_on = threading.Event(), threading.Event()
-    memory.meanwhile = lambda: (asked.set(), go_on.wait())
-
+    source = Asked()
+    source.wait()
     with ThreadPoolExecutor(THREADS) as threads:
-        allocated = [threads.submit(arena.allocate, 1000) for _ in range(THREADS)]
-        asked.wait()
-        go_on.set()
+        allocated = [threads.submit(source.arena.allocate, 1000) for _ in range(THREADS)]
+        source.asked.wait()
+        source.answer.set()
         addresses = {future.result() for future in allocated}
 
-    assert memory.asked == [2 * MIB]
+    assert source.memory.asked == [2 * MIB]
     assert len(addresses) == THREADS
 
 
 def test_who_waits_for_a_region_takes_what_is_freed():
-    memory = PaperMemory()
-    arena = memory.arena()
-    first = arena.allocate(2 * MIB)
-    asked, go_on = threading.Event(), threading.Event()
-    memory.meanwhile = lambda: (asked.set(), go_on.wait())
-
+    source = Asked()
+    first = source.arena.allocate(2 * MIB)
+    source.wait()
     with ThreadPoolExecutor(2) as threads:
-        large = threads.submit(arena.allocate, 4 * MIB)
-        asked.wait()
-        small = threads.submit(arena.allocate, MIB)
-        arena.free(first)
+        large = threads.submit(source.arena.allocate, 4 * MIB)
+        source.asked.wait()
+        small = threads.submit(source.arena.allocate, MIB)
+        source.arena.free(first)
         assert small.result() == first
-        go_on.set()
+        source.answer.set()
         large.result()
 
-    assert memory.asked == [2 * MIB, 4 * MIB]
+    assert source.memory.asked == [2 * MIB, 4 * MIB]
 
 
 def test_a_region_that_comes_when_the_arena_is_closed_goes_back():
@@ -228,20 +188,17 @@ def test_a_region_that_comes_when_the_arena_is_closed_goes_back():
 
 
 def test_closing_ends_the_wait_for_a_region():
-    memory = PaperMemory()
-    arena = memory.arena()
-    asked, go_on = threading.Event(), threading.Event()
-    memory.meanwhile = lambda: (asked.set(), go_on.wait())
-
+    source = Asked()
+    source.wait()
     with ThreadPoolExecutor(2) as threads:
-        allocated = [threads.submit(arena.allocate, 1)]
-        asked.wait()
-        allocated.append(threads.submit(arena.allocate, 1))
-        arena.close()
+        allocated = [threads.submit(source.arena.allocate, 1)]
+        source.asked.wait()
+        allocated.append(threads.submit(source.arena.allocate, 1))
+        source.arena.close()
         with pytest.raises(ClosedError):
             allocated[1].result()
-        go_on.set()
+        source.answer.set()
         with pytest.raises(ClosedError):
             allocated[0].result()
 
-    assert memory.regions == {}
+    assert source.memory.regions == {}

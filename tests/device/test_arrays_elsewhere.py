@@ -176,18 +176,6 @@ def test_a_negation_still_to_be_done_is_refused_before_anything_is_copied(servic
     assert device.put(lazy.resolve_neg()).to_numpy().tolist() == [-2]
 
 
-def test_torch_takes_and_gives(service):
-    import torch
-
-    device = service.device("CPU:0")
-    there = device.put(torch.arange(6).reshape(2, 3).T)
-    assert there.to_numpy().tolist() == [[0, 3], [1, 4], [2, 5]]
-    assert torch.from_dlpack(there.to_host()).tolist() == [[0, 3], [1, 4], [2, 5]]
-    shared = device.put(torch.ones(3, dtype=torch.bfloat16), memory="unified")
-    view = torch.from_dlpack(shared)
-    assert (view.dtype, view.data_ptr()) == (torch.bfloat16, shared.address)
-
-
 # -- ends -----------------------------------------------------------------------------------------
 
 
@@ -333,7 +321,3 @@ def test_a_failing_copy_back_leaves_the_array(faulty):
             read()
     assert not there.closed
     there.copy_from(VALUES)
-
-
-def test_null_handles_are_handles(faulty):
-    np.testing.assert_array_equal(faulty("handles-null").put(VALUES).to_numpy(), VALUES)

@@ -37,9 +37,8 @@ def give_time():
 class World:
     """The two devices of the plugin; the second one works with what belongs to the first."""
 
-    def __init__(self, lifetime, first, second):
-        self.lifetime = lifetime
-        self.first, self.second = first, second
+    def __init__(self, first, second):
+        self.second = second
         self.theirs, self.ours = first.allocate(SIZE), second.allocate(SIZE)
         self.stream, self.their_stream = second.create_stream(), first.create_stream()
         self.event = self.their_stream.record_event()
@@ -76,7 +75,7 @@ ALL = QUEUED | MARKS | AT_ONCE
 def test_what_a_call_is_given_outlasts_it(lifetime, name):
     slot = name.split()[0]
     with lifetime.devices() as [first, second]:
-        world = World(lifetime, first, second)
+        world = World(first, second)
         lifetime.hold(slot)
         caller = started(lambda: ALL[name](world))
         lifetime.wait_until_held(slot, caller)
@@ -93,7 +92,7 @@ def test_what_a_call_is_given_outlasts_it(lifetime, name):
 @pytest.mark.parametrize("name", QUEUED)
 def test_what_queued_work_uses_outlasts_it(lifetime, name):
     with lifetime.devices() as [first, second]:
-        world = World(lifetime, first, second)
+        world = World(first, second)
         lifetime.hold("work")
         QUEUED[name](world)
         closer = started(first.executor.close)

@@ -8,6 +8,7 @@ import threading
 import weakref
 from array import array
 
+import numpy as np
 import pytest
 
 from modular_tf.device.executor import DeviceContext
@@ -273,6 +274,52 @@ def test_a_copy_keeps_its_buffers_until_it_is_done(host_device):
     assert watched() is None
     assert host_device.allocator_stats().bytes_in_use == 0
     assert out == b"s" * (1 << 20)
+
+
+def pinned_bytes(device, value):
+    memory = device.allocate_host(4096)
+    memory.view[:] = bytes([value]) * 4096
+    return memory
+
+
+@pytest.mark.parametrize("is_pinned", [False, True], ids=["buffer", "host memory"])
+def test_a_copy_reads_its_source_when_it_runs(host_device, is_pinned):
+    """So a caller must not write to it before, in whichever memory it is."""
+    stream, go_on = host_device.create_stream(), threading.Event()
+    stream.add_callback(go_on.wait)
+    source = pinned_bytes(host_device, 1) if is_pinned else bytearray(b"\1" * 4096)
+    target = host_device.allocate(4096)
+    stream.memcpy_htod(target, source)
+    view = source.view if is_pinned else memoryview(source)
+    view[:] = b"\2" * 4096
+    if not is_pinned:
+        view.release()
+        with pytest.raises(BufferError):
+            source.extend(b"a buffer in use cannot be resized")
+    go_on.set()
+    stream.block_until_done()
+    assert read(host_device, target) == b"\2" * 4096
+    if not is_pinned:
+        source.extend(b"more")
+
+
+def test_a_copy_keeps_the_memory_that_its_caller_drops(host_device):
+    stream, go_on = host_device.create_stream(), threading.Event()
+    stream.add_callback(go_on.wait)
+    target = host_device.allocate(3 * 4096)
+    stream.memcpy_htod(target, np.full(4096, 7, "u1"))
+    stream.memcpy_htod(target, bytes([8]) * 4096, offset=4096)
+    pinned = pinned_bytes(host_device, 9)
+    stream.memcpy_htod(target, pinned, offset=2 * 4096)
+    pinned.close()
+    del pinned
+    gc.collect()
+    others = [np.zeros(4096, "u1") for _ in range(64)]  # would take what had been freed
+    go_on.set()
+    stream.block_until_done()
+
+    assert len(others) == 64
+    assert read(host_device, target) == b"".join(bytes([value]) * 4096 for value in (7, 8, 9))
 
 
 def test_a_copy_that_comes_during_a_wait_keeps_its_buffer(host_device, monkeypatch):

@@ -13,7 +13,6 @@ import pytest
 
 from modular_tf.abi.layouts import LAYOUTS
 from modular_tf.abi.status_codes import Code
-from modular_tf.device.streams.event import EventStatus
 from modular_tf.errors import (
     FailedPreconditionError,
     InternalError,
@@ -232,17 +231,6 @@ def test_a_slot_of_the_executor(recording, slot, how, expected):
         assert works(device)
         assert works(other)
     check_nothing_is_left(recording, slot, how)
-
-
-@pytest.mark.parametrize("status", [EventStatus.ERROR, EventStatus.UNKNOWN])
-def test_an_event_that_fails_is_an_error_of_its_own(recording, status):
-    with recording.devices() as [device, _]:
-        world = World(device)
-        recording.say_of_events(status)
-        failing("get_event_status", InternalError, world.event.wait)
-        recording.say_of_events(EventStatus.COMPLETE)
-        assert works(device)
-    check_nothing_is_left(recording, "", 0)
 
 
 @pytest.mark.parametrize(("slot", "how", "expected"), cases(FIRST_LOOK))

@@ -34,24 +34,19 @@ def test_a_device_is_idle_when_nothing_of_it_is_held(device, make):
     assert executor.is_idle
 
 
-def test_the_streams_that_every_device_has_are_nobodys(device):
-    assert len(device.context.streams) == 4
-    assert device.executor.is_idle
-
-
-def test_what_an_arena_keeps_is_nobodys(recording):
+def test_what_the_host_holds_for_itself_is_nobodys(recording, platform):
+    """The streams that every device has, and what an arena keeps."""
+    assert platform.is_idle, "it has made nothing"
     recording.use_bfc_allocator()
     with recording.devices() as [device, _]:
+        assert len(device.context.streams) == 4
+        assert device.factory.is_idle
         memory = device.allocate(1000)
         assert not device.factory.is_idle
 
         memory.close()
         assert recording.allocated > 0
         assert device.factory.is_idle
-
-
-def test_a_platform_that_made_nothing_is_idle(platform):
-    assert platform.is_idle
 
 
 @pytest.mark.parametrize("holder", [0, 1])

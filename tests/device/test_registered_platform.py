@@ -55,23 +55,21 @@ def test_an_unknown_one_is_refused_with_those_that_are_there(service):
         service.platform("CUDA")
 
 
-def test_a_disabled_one_is_found_and_has_no_devices(monkeypatch):
+def test_a_disabled_one_has_no_devices_and_one_that_cannot_be_listed_says_why(monkeypatch):
     monkeypatch.setenv("TF_ENABLED_DEVICE_TYPES", "GPU")
     with PluginService(bundled=False) as service:
         service.register_device_factory(Chips("OTHER"))
         platform = service.platform("OTHER")
-
         assert platform.state is FactoryState.DISABLED
         with pytest.raises(FailedPreconditionError, match="TF_ENABLED_DEVICE_TYPES") as caught:
             platform.devices()
         assert caught.value.rule == "SE-053"
 
-
-def test_one_that_cannot_be_listed_says_why(service):
-    service.register_device_factory(Chips("BROKEN", count="many"))
-
-    with pytest.raises(InternalError, match="expected a number"):
-        service.platform("BROKEN").devices()
+    monkeypatch.delenv("TF_ENABLED_DEVICE_TYPES")
+    with PluginService(bundled=False) as service:
+        service.register_device_factory(Chips("BROKEN", count="many"))
+        with pytest.raises(InternalError, match="expected a number"):
+            service.platform("BROKEN").devices()
 
 
 def test_a_shadowed_plugin_is_loaded_for_its_devices(fixture_device_plugin):
@@ -92,35 +90,33 @@ def test_a_shadowed_plugin_is_loaded_for_its_devices(fixture_device_plugin):
             assert service.device("NPU:0").platform == "FIRST"
 
 
-class TestConfigurationOfASession:
-    PREFIX = "/job:worker/replica:0/task:3"
+PREFIX = "/job:worker/replica:0/task:3"
 
-    @pytest.fixture
-    def service(self):
-        config = Config(device_count={"NPU": 1}, name_prefix=self.PREFIX)
-        with PluginService(bundled=False, config=config) as running:
-            running.register_device_factory(Chips("CHIPS", count=3))
-            yield running
 
-    def test_counts_cut_what_is_listed(self, service):
-        assert [device.name for device in service.devices("NPU")] == ["NPU:0"]
-        with pytest.raises(NotFoundError):
-            service.device("NPU:1")
+@pytest.fixture
+def session():
+    """Return a service with what a session configures."""
+    config = Config(device_count={"NPU": 1}, name_prefix=PREFIX)
+    with PluginService(bundled=False, config=config) as running:
+        running.register_device_factory(Chips("CHIPS", count=3))
+        yield running
 
-    def test_full_names_begin_with_the_prefix(self, service):
-        (device,) = service.devices("NPU")
 
-        assert device.full_name == f"{self.PREFIX}/device:NPU:0"
-        assert service.device(device.full_name) is device
-        assert service.device("/job:worker/task:3/device:NPU:0") is device
-        assert service.device("/device:NPU:0") is device
+def test_counts_of_a_session_cut_what_is_listed(session):
+    assert [device.name for device in session.devices("NPU")] == ["NPU:0"]
+    with pytest.raises(NotFoundError):
+        session.device("NPU:1")
 
-    @pytest.mark.parametrize(
-        "prefix", ["/job:localhost", "/job:worker/task:0", "/job:ps/replica:0"]
-    )
-    def test_devices_of_other_processes_are_refused(self, service, prefix):
+
+def test_full_names_begin_with_the_prefix_of_a_session(session):
+    (device,) = session.devices("NPU")
+
+    assert device.full_name == f"{PREFIX}/device:NPU:0"
+    for name in (device.full_name, "/job:worker/task:3/device:NPU:0", "/device:NPU:0"):
+        assert session.device(name) is device
+    for other in ("/job:localhost", "/job:worker/task:0", "/job:ps/replica:0"):
         with pytest.raises(NotFoundError, match="another process than /job:worker"):
-            service.device(f"{prefix}/device:NPU:0")
+            session.device(f"{other}/device:NPU:0")
 
 
 def test_without_a_cluster_the_process_is_localhost():

@@ -102,13 +102,9 @@ def test_the_configuration_decides(priorities):
     registry = DeviceRegistry(priorities=priorities)
     add(registry, "GPU", "FAST", priority=220)
     add(registry, "GPU", "SLOW", priority=210)
-    assert registry.device("GPU:0").platform == "SLOW"
-
-
-def test_devices_carry_the_configured_priority():
-    registry = DeviceRegistry(priorities={"GPU": 7})
-    add(registry, "GPU")
-    assert registry.device("GPU:0").priority == 7
+    device = registry.device("GPU:0")
+    assert device.platform == "SLOW"
+    assert device.priority == priorities.get("GPU:SLOW", 210)
 
 
 def test_a_platform_name_is_taken_once_in_any_case():
@@ -224,9 +220,13 @@ def test_a_device_shows_itself_as_a_dictionary():
     }
 
 
+def python_factory(*arguments, **options):
+    return PythonDeviceFactory(Source(*arguments, **options), plugin="p")
+
+
 def test_a_factory_takes_the_place_of_another():
     registry = DeviceRegistry()
-    old, new = (PythonDeviceFactory(Source("GPU", count=count), plugin="p") for count in (1, 2))
+    old, new = python_factory("GPU", count=1), python_factory("GPU", count=2)
     registration = registry.registration_of(old, plugin="p")
     registry.enter(registration)
     add(registry, "XPU")
@@ -247,10 +247,7 @@ def test_a_factory_takes_the_place_of_another():
 @pytest.mark.parametrize("is_registered", [True, False])
 def test_a_registration_takes_the_position_of_another_and_enters_once(is_registered):
     registry = DeviceRegistry()
-    old, new = (
-        registry.registration_of(PythonDeviceFactory(Source("GPU"), plugin="p"), plugin="p")
-        for _ in range(2)
-    )
+    old, new = (registry.registration_of(python_factory("GPU"), plugin="p") for _ in range(2))
     if is_registered:
         registry.enter(old)
     add(registry, "XPU")
@@ -264,27 +261,15 @@ def test_a_registration_takes_the_position_of_another_and_enters_once(is_registe
     assert old not in entered
 
 
-def test_a_factory_of_another_rank_takes_the_place_of_its_predecessor():
+def test_a_factory_takes_a_place_of_its_own_rank_and_no_taken_name():
     registry = DeviceRegistry()
     add(registry, "GPU", "FIRST", priority=200)
-    old = PythonDeviceFactory(Source("GPU", "SECOND", 100), plugin="p")
-    registration = registry.registration_of(old, plugin="p")
+    registration = registry.registration_of(python_factory("GPU", "SECOND", 100), plugin="p")
     registry.enter(registration)
-    new = PythonDeviceFactory(Source("GPU", "SECOND", 300), plugin="p")
-
+    new = python_factory("GPU", "SECOND", 300)
     registry.fulfil(registration, new)
-
     assert registry.device("GPU:0").factory is new
 
-
-def test_a_factory_does_not_take_the_place_of_another_under_a_taken_name():
-    registry = DeviceRegistry()
-    add(registry, "GPU", "FIRST")
-    old = PythonDeviceFactory(Source("XPU", "SECOND"), plugin="p")
-    registration = registry.registration_of(old, plugin="p")
-    registry.enter(registration)
-
     with pytest.raises(AlreadyExistsError, match="FIRST"):
-        registry.fulfil(registration, PythonDeviceFactory(Source("XPU", "FIRST"), plugin="p"))
-
-    assert registry.device("XPU:0").factory is old
+        registry.fulfil(registration, python_factory("GPU", "FIRST"))
+    assert registry.device("GPU:0").factory is new

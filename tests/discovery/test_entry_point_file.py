@@ -8,7 +8,7 @@ from modular_tf.discovery.sources.installed import entries_of_group
 GROUP = "modular_tf.plugins"
 
 
-def test_only_the_group_counts():
+def test_only_the_group_counts_though_it_stands_in_two_parts():
     content = b"""
         [console_scripts]
         spam = spam:main
@@ -17,16 +17,16 @@ def test_only_the_group_counts():
         # a comment
         ; another
         files = spam_fs:lib/lib=spam.so
-        folder=spam_fs
         [modular_tf.hooks]
         policy = spam.policy:Policy
+        [ modular_tf.plugins ]\r
+        folder=spam_fs\r
     """
 
-    assert entries_of_group(content, GROUP) == [
-        ("files", "spam_fs:lib/lib=spam.so"),
-        ("folder", "spam_fs"),
-    ]
+    entries = [("files", "spam_fs:lib/lib=spam.so"), ("folder", "spam_fs")]
+    assert entries_of_group(content, GROUP) == entries
     assert entries_of_group(content, "modular_tf.hooks") == [("policy", "spam.policy:Policy")]
+    assert entries_of_group(b"a = b\n", GROUP) == entries_of_group(b"", GROUP) == []
 
 
 def test_importlib_metadata_reads_the_same(tmp_path):
@@ -44,20 +44,14 @@ def test_importlib_metadata_reads_the_same(tmp_path):
     ]
 
 
-def test_a_group_may_stand_in_two_parts_and_be_absent():
-    content = b"[ modular_tf.plugins ]\r\na=b\r\n[x]\r\n[modular_tf.plugins]\r\nc = d\r\n"
-
-    assert entries_of_group(content, GROUP) == [("a", "b"), ("c", "d")]
-    assert entries_of_group(b"a = b\n", GROUP) == []
-    assert entries_of_group(b"", GROUP) == []
-
-
-@pytest.mark.parametrize("line", ["no_equals_sign", "= no_name"])
-def test_a_line_without_name_or_value_is_told(line):
-    with pytest.raises(ValueError, match=f"line 2: expected 'name = value', found '{line}'"):
-        entries_of_group(f"[{GROUP}]\n{line}\n".encode(), GROUP)
-
-
-def test_bytes_that_are_no_text_are_told():
-    with pytest.raises(ValueError, match="utf-8"):
-        entries_of_group(b"[modular_tf.plugins]\nx = \xff\n", GROUP)
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (b"no_equals_sign", "line 2: expected 'name = value', found 'no_equals_sign'"),
+        (b"= no_name", "line 2: expected 'name = value', found '= no_name'"),
+        (b"x = \xff", "utf-8"),
+    ],
+)
+def test_a_line_without_name_or_value_and_what_is_no_text_are_errors(line, words):
+    with pytest.raises(ValueError, match=words):
+        entries_of_group(b"[modular_tf.plugins]\n" + line + b"\n", GROUP)

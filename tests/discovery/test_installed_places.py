@@ -66,21 +66,15 @@ def test_a_distribution_with_one_plugin_lends_it_its_name(tmp_path):
     assert [(place.path, place.hits) for place in result.searched] == [(str(tmp_path), 1)]
 
 
-def test_a_distribution_with_two_plugins_does_not(tmp_path):
-    install(tmp_path, "spam", files={"spam/libtwo.so": _PLUGIN, "spam/libone.so": _PLUGIN})
-
-    assert names(search_distributions(tmp_path)) == ["two", "one"]
-
-
-def test_each_kind_of_plugin_is_found(tmp_path):
+def test_each_kind_of_plugin_of_a_distribution_is_found(tmp_path, compile_library):
+    """Where it has several, it lends none its name."""
     symbols = ["TF_InitPlugin", "SE_InitPlugin", "TF_InitKernel", "TF_InitGraph"]
     symbols += ["TF_InitProfiler", "TFNPD_InitPlugin", "GetPjrtApi"]
-    files = {
-        f"x/lib{at}.so": ElfBuilder(exports=(name,)).build() for at, name in enumerate(symbols)
-    }
+    files = {f"x/lib{name}.so": ElfBuilder(exports=(name,)).build() for name in symbols}
+    files["x/libcompiled.so"] = compile_library("built/libx.so", DEVICE, "-s").read_bytes()
     install(tmp_path, "spam", files=files)
 
-    assert len(search_distributions(tmp_path).candidates) == len(symbols)
+    assert names(search_distributions(tmp_path)) == [*symbols, "compiled"]
 
 
 def test_our_own_plugins_are_the_bundled_source(tmp_path):
@@ -93,13 +87,6 @@ def test_our_own_plugins_are_the_bundled_source(tmp_path):
     )
     assert found(result) == [(f"{package}/plugins/libx.so", Source.BUNDLED)]
     assert result.candidates[0].origin == "modular_tf"
-
-
-def test_a_compiled_plugin_of_a_distribution(compile_library, tmp_path):
-    content = compile_library("build/libx.so", DEVICE, "-s").read_bytes()
-    install(tmp_path, "compiled", files={"compiled/libx.so": content})
-
-    assert names(search_distributions(tmp_path)) == ["compiled"]
 
 
 # -- RECORD ---------------------------------------------------------------------------------------
@@ -159,14 +146,6 @@ def test_lines_of_a_record():
 
 
 # -- drop-in directories
-
-
-def test_the_users_directory(tmp_path):
-    library = put(tmp_path / "libx.so")
-
-    result = discover(SearchPaths(user_directory=str(tmp_path)))
-
-    assert found(result) == [(str(library), Source.USER_DIRECTORY)]
 
 
 @pytest.mark.parametrize("value", [None, "", "  ", "/somewhere/else", "~/data"])

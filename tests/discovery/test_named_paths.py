@@ -38,16 +38,21 @@ def test_file_names_that_count(name, counts):
 
 
 def test_a_directory_is_listed_in_order_and_not_searched_below(tmp_path):
+    """The probe names what is broken."""
     for name in ("b.so", "a.so.2", "c.txt", "below/d.so", "B.so"):
         touch(tmp_path / name)
+    (tmp_path / "libdirectory.so").mkdir()
+    (tmp_path / "liblink.so").symlink_to("nowhere")
+    os.mkfifo(tmp_path / "libpipe.so")
 
     result = search(tmp_path)
 
     names = [Path(candidate.path).name for candidate in result.candidates]
-    assert names == ["B.so", "a.so.2", "b.so"]
+    assert names == ["B.so", "a.so.2", "b.so", "libdirectory.so", "liblink.so", "libpipe.so"]
+    assert [candidate.name for candidate in result.candidates][3:] == ["directory", "link", "pipe"]
     assert result.problems == ()
     (place,) = result.searched
-    assert (place.path, place.exists, place.hits) == (str(tmp_path), True, 3)
+    assert (place.path, place.exists, place.hits) == (str(tmp_path), True, 6)
 
 
 def test_a_named_file_counts_whatever_it_is_called(tmp_path, monkeypatch):
@@ -93,24 +98,18 @@ def test_both_variables_and_the_configuration(tmp_path, isolated_machine):
     assert origins == [VARIABLE, VARIABLE, TENSORFLOWS, "the.toml"]
 
 
-def test_broken_entries_of_a_directory_are_candidates(tmp_path):
-    (tmp_path / "libdirectory.so").mkdir()
-    (tmp_path / "liblink.so").symlink_to("nowhere")
-    os.mkfifo(tmp_path / "libpipe.so")
+def test_a_directory_that_cannot_be_listed_and_sources_that_are_not_asked(tmp_path, monkeypatch):
+    file = touch(tmp_path / "libx.so")
+    environment = {VARIABLE: str(file)}
+    result = search(file, environment=environment, sources=frozenset({Source.ENVIRONMENT}))
+    assert found(result) == [(str(file), Source.ENVIRONMENT)]
+    assert result.candidates[0].twins == ()
 
-    result = search(tmp_path)
-
-    assert [candidate.name for candidate in result.candidates] == ["directory", "link", "pipe"]
-    assert result.problems == ()  # the probe names them
-
-
-def test_a_directory_that_cannot_be_listed(tmp_path, monkeypatch):
     def refuse(_):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("os.listdir", refuse)  # the superuser may list everything
     (problem,) = search(tmp_path, sources=frozenset({Source.ARGUMENT})).problems
-
     assert problem.rule == "LD-022"
     assert problem.message.endswith("cannot be listed: Permission denied")
 
@@ -149,13 +148,3 @@ def test_a_privileged_process_ignores_what_its_user_controls(tmp_path):
     assert set(ignored) == {environment, tf, config, user}
     assert all("setuid" in reason for reason in ignored.values())
     assert result.problems == ()
-
-
-def test_only_the_sources_asked_for_are_searched(tmp_path):
-    file = touch(tmp_path / "libx.so")
-    sources = frozenset({Source.ENVIRONMENT})
-
-    result = search(file, environment={VARIABLE: str(file)}, sources=sources)
-
-    assert found(result) == [(str(file), Source.ENVIRONMENT)]
-    assert result.candidates[0].twins == ()

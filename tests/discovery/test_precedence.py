@@ -11,18 +11,10 @@ from tests.discovery.site_folder import install
 
 
 def test_sources_are_asked_in_the_order_of_the_design():
-    assert [source.value for source in Source] == [
-        "argument",
-        "environment",
-        "tf-environment",
-        "config",
-        "entry-point",
-        "tensorflow-plugins",
-        "distribution",
-        "user-directory",
-        "bundled",
-    ]
-    assert str(Source.TF_ENVIRONMENT) == "tf-environment"
+    first = ["argument", "environment", "tf-environment", "config", "entry-point"]
+    then = ["tensorflow-plugins", "distribution", "user-directory", "bundled"]
+
+    assert [str(source) for source in Source] == first + then
 
 
 def test_a_file_that_every_source_finds_is_one_candidate(tmp_path):
@@ -75,41 +67,24 @@ def test_a_file_that_every_source_finds_is_one_candidate(tmp_path):
     ]
 
 
-def test_copies_of_one_library_are_two_candidates(tmp_path):
+def test_copies_of_one_library_are_several_candidates_each_time(tmp_path):
     for name in ("a/libx.so", "b/libx.so", "c/x.so.2"):
         (tmp_path / name).parent.mkdir()
         (tmp_path / name).write_bytes(b"same")
     folders = tuple(str(tmp_path / name) for name in "abc")
+    paths = SearchPaths(arguments=folders, python_path=(str(tmp_path),))
 
-    result = discover(SearchPaths(arguments=folders))
+    result = discover(paths)
 
     assert [candidate.name for candidate in result.candidates] == ["x", "x#2", "x#3"]
+    assert result == discover(paths)
 
 
-def test_discovering_twice_gives_the_same(tmp_path):
-    for name in ("z.so", "a.so", "m.so"):
-        (tmp_path / name).write_bytes(b"")
-    paths = SearchPaths(arguments=(str(tmp_path),), python_path=(str(tmp_path),))
+def test_names_are_unique_stems():
+    stems = {"/a/libspam.so": "spam", "spam.so.2.1": "spam", "lib.so": "lib.so", ".so": ".so"}
+    stems |= {"plugin.bin": "plugin.bin", "libs.d/x.so": "x"}
+    assert {name: file_stem(name) for name in stems} == stems
 
-    assert discover(paths) == discover(paths)
-
-
-def test_a_name_that_looks_like_a_numbered_one_stays_unique():
-    names = ["/1/libx.so", "/2/libx#2.so", "/3/libx.so", "/4/x.so"]
-
-    found = plugin_names([Sighting(name, Source.CONFIG, "c") for name in names])
-
-    assert found == ["x", "x#2", "x#3", "x#4"]
-
-
-def test_stems():
-    names = ["/a/libspam.so", "spam.so.2.1", "lib.so", ".so", "plugin.bin", "libs.d/x.so"]
-
-    assert [file_stem(name) for name in names] == [
-        "spam",
-        "spam",
-        "lib.so",
-        ".so",
-        "plugin.bin",
-        "x",
-    ]
+    paths = ["/1/libx.so", "/2/libx#2.so", "/3/libx.so", "/4/x.so"]
+    names = plugin_names([Sighting(path, Source.CONFIG, "c") for path in paths])
+    assert names == ["x", "x#2", "x#3", "x#4"]

@@ -1,4 +1,4 @@
-"""A shortage is told from what is wrong with a file."""
+"""A shortage is no fault of a file."""
 
 import errno
 import os
@@ -21,11 +21,11 @@ def failing(number):
     return fails
 
 
-@pytest.mark.parametrize("number", SHORTAGES)
-def test_a_shortage_keeps_its_number_and_names_file_and_rule(number):
-    with pytest.raises(ShortageError, match=r"^/some/file: .*\(rule LD-113\)$") as caught:
-        raise_shortage(OSError(number, "x", "/some/file"))
-    assert (caught.value.errno, caught.value.rule) == (number, "LD-113")
+def test_want_of_memory_and_words_of_the_dynamic_linker_are_shortages():
+    assert shortage_of(MemoryError()).errno == errno.ENOMEM
+    prefix = "libx.so: cannot open shared object file: "
+    assert names_shortage(f"{prefix}Too many open files")
+    assert not names_shortage(f"{prefix}No such file or directory")
 
 
 @pytest.mark.parametrize("number", [errno.ENOENT, errno.EACCES, errno.EIO, errno.ELOOP, None])
@@ -35,27 +35,16 @@ def test_what_is_of_the_file_is_none(number):
     assert shortage_of(error) is None
 
 
-def test_the_words_of_the_dynamic_linker_tell_it():
-    assert names_shortage("libx.so: cannot open shared object file: Too many open files")
-    assert not names_shortage("libx.so: cannot open shared object file: No such file or directory")
-
-
-def test_want_of_memory_is_one():
-    assert shortage_of(MemoryError()).errno == errno.ENOMEM
-
-
 @pytest.mark.parametrize("number", SHORTAGES)
 def test_a_library_that_cannot_be_opened_now_is_not_unreadable(monkeypatch, number, tmp_path):
     library = tmp_path / "libx.so"
     library.write_bytes(b"x")
-    monkeypatch.setattr("modular_tf.discovery.elf.source.open_owned", failing(number))
-    monkeypatch.setattr("modular_tf.discovery.file_identity.open_owned", failing(number))
-    with pytest.raises(ShortageError):
-        ElfFile(str(library))
-    with pytest.raises(ShortageError):
-        see(str(library))
-    with pytest.raises(ShortageError):
-        see_library(str(library))
+    for module in ("elf.source", "file_identity"):
+        monkeypatch.setattr(f"modular_tf.discovery.{module}.open_owned", failing(number))
+    for ask in (ElfFile, see, see_library):
+        with pytest.raises(ShortageError, match=r"^/some/file: .*\(rule LD-113\)$") as caught:
+            ask(str(library))
+        assert (caught.value.errno, caught.value.rule) == (number, "LD-113")
 
 
 def test_the_linkers_cache_that_cannot_be_read_now_is_not_empty(monkeypatch):

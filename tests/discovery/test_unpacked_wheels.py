@@ -57,17 +57,15 @@ def test_the_drop_in_directory_has_plugins_of_unpacked_wheels(drop_in):
 
     (candidate,) = result.candidates
     assert (candidate.path, candidate.source) == (str(path), Source.USER_DIRECTORY)
-    assert (candidate.name, candidate.distribution) == ("spam-io", "spam-io")
-    assert candidate.origin == "spam-io 1.0"
     assert [(place.path, place.hits) for place in result.searched] == [
         (str(drop_in), 0),
         (str(drop_in / "spam-io.wheel"), 1),
     ]
 
 
-@pytest.mark.parametrize("named", [".", "spam-io.wheel"])
+@pytest.mark.parametrize("named", [".", "spam-io.wheel", f"spam-io.wheel/{NAME}"])
 @pytest.mark.parametrize("source", [Source.ARGUMENT, Source.ENVIRONMENT, Source.CONFIG])
-def test_so_has_each_directory_that_is_named(tmp_path, source, named):
+def test_so_has_each_directory_or_library_that_is_named(tmp_path, source, named):
     path = unpack(tmp_path / "spam-io.wheel")
     place = str(tmp_path / named)
     ways = {
@@ -79,7 +77,8 @@ def test_so_has_each_directory_that_is_named(tmp_path, source, named):
     (candidate,) = search(**ways[source]).candidates
 
     assert (candidate.path, candidate.source) == (str(path), source)
-    assert candidate.origin == "spam-io 1.0"
+    assert (candidate.name, candidate.distribution) == ("spam-io", "spam-io")
+    assert (candidate.origin == "spam-io 1.0") is (named != f"spam-io.wheel/{NAME}")
 
 
 @pytest.mark.parametrize(
@@ -162,12 +161,3 @@ def test_a_damaged_record_is_a_problem(drop_in):
 
     assert result.candidates == ()
     assert "RECORD of distribution spam-io 1.0 cannot be read" in result.problems[0].message
-
-
-def test_a_library_that_is_named_has_the_distribution_of_its_wheel(tmp_path):
-    path = unpack(tmp_path / "spam-io.wheel")
-
-    (candidate,) = search(arguments=(str(path),)).candidates
-
-    assert (candidate.name, candidate.distribution) == ("spam-io", "spam-io")
-    assert candidate.origin == "argument"

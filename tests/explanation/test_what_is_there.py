@@ -1,7 +1,5 @@
 """`why` of plugins, files, folders, schemes, devices and packages that are there."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
@@ -28,7 +26,7 @@ class PythonDevices:
 # ---- Plugins ----
 
 
-def test_a_plugin_tells_its_way(plugin_file, make_service, why):
+def test_a_plugin_has_its_way_explained(plugin_file, make_service, why):
     plugin = plugin_file("liba.so")
     service = make_service(plugin, config=TRIED)
     service.load()
@@ -45,7 +43,7 @@ def test_a_plugin_tells_its_way(plugin_file, make_service, why):
         assert text.startswith("passed: "), stage
 
 
-def test_a_refused_plugin_is_told_once(fixture_plugin, make_service, why):
+def test_a_refused_plugin_is_explained_once(fixture_plugin, make_service, why):
     service = make_service(fixture_plugin("unresolved-symbol"))
     service.load()
     answer = why(service, service.plugins()[0].name)
@@ -67,29 +65,25 @@ def test_a_disabled_plugin(plugin_file, make_service, why):
 
 
 def test_a_plugin_that_took_a_process_down(fixture_plugin, make_service, why):
-    service = make_service(fixture_plugin("init-plugin-crashes"), config=TRIED)
+    path = fixture_plugin("init-plugin-crashes")
+    service = make_service(path, config=TRIED)
     service.load()
     name = service.plugins()[0].name
     answer = why(service, name)
-    told = answer.of("quarantine")
+    found = answer.of("quarantine")
 
     assert f"plugin {name} is quarantined" in answer.text
-    assert any(re.fullmatch(r"since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d[+-]\d\d:\d\d", t) for t in told)
-    assert "ended by SIGSEGV" in told
-    assert any(text.startswith("the last call was ") for text in told)
+    since = r"since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d[+-]\d\d:\d\d"
+    assert any(re.fullmatch(since, text) for text in found)
+    assert "ended by SIGSEGV" in found
+    assert any(text.startswith("the last call was ") for text in found)
     assert any(f"`modular-tf quarantine retry {name}`" in text for text in answer.of("next"))
+    later = make_service(path, config=TRIED)  # as in the next process
+    later.load()
+    assert "ended by SIGSEGV" in why(later, path).of("quarantine")
 
 
-def test_a_quarantine_is_told_by_the_next_process_as_well(fixture_plugin, make_service, why):
-    path = fixture_plugin("init-plugin-crashes")
-    make_service(path, config=TRIED).load()
-    service = make_service(path, config=TRIED)
-    service.load()
-
-    assert "ended by SIGSEGV" in why(service, path).of("quarantine")
-
-
-@pytest.mark.parametrize("time", [float("nan"), 1e300, -1e18, 10**400])
+@pytest.mark.parametrize("time", [float("nan"), 1e300, -1e18, 10**400], ids=lambda t: f"{t}"[:5])
 def test_a_time_that_no_clock_shows(fixture_plugin, make_service, why, time):
     service = make_service(fixture_plugin("good"))
     service.discover()
@@ -114,7 +108,7 @@ def test_where_no_reason_has_a_remedy_inspect_is_named(plugin_file, make_service
     assert why(service, "a").of("next") == (told if reasons == (None,) else [])
 
 
-def test_warnings_are_told(fixture_plugin, make_service, why):
+def test_warnings_are_shown(fixture_plugin, make_service, why):
     service = make_service(fixture_plugin("filesystem-api"))
     service.load()
     record = service.plugins()[0]
@@ -124,11 +118,12 @@ def test_warnings_are_told(fixture_plugin, make_service, why):
     assert answer.of("warning") == [warning.message for warning in record.warnings]
 
 
-def test_twins_and_namesakes(plugin_file, make_service, why, tmp_path):
+def test_twins_namesakes_and_links(plugin_file, make_service, why, tmp_path):
     plugin = plugin_file("one/liba.so")
     other = plugin_file("two/liba.so")
     link = tmp_path / "liblink.so"
     link.symlink_to(plugin)
+    assert f"a link to {plugin}" in why(make_service(link), "link").of("source")
     service = make_service(plugin, other, link)
     service.load()
     answer = why(service, link)
@@ -141,14 +136,6 @@ def test_twins_and_namesakes(plugin_file, make_service, why, tmp_path):
     shadowed = why(service, "a#2")
     assert f"another file of that name is a, loaded: {plugin}" in shadowed.of("twin")
     assert "scheme 'fixture' of a#2 is taken by a" in shadowed.text
-
-
-def test_a_plugin_found_through_a_link(plugin_file, make_service, why, tmp_path):
-    plugin = plugin_file("one/liba.so")
-    link = tmp_path / "liblink.so"
-    link.symlink_to(plugin)
-
-    assert f"a link to {plugin}" in why(make_service(link), "link").of("source")
 
 
 def test_python_contributions(make_service, why):
@@ -293,18 +280,12 @@ def test_a_device(make_service, why, name):
 def test_a_package_with_a_plugin(plugin_file, make_service, site, why):
     plugin = plugin_file("venv/site-packages/store/liba.so")
     distribution(site, "my-store", "store/liba.so")
-    answer = why(make_service(), "My.Store")
+    service = make_service()
+    answer = why(service, "My.Store")
 
     assert answer.facts[-2].text == f"distribution my-store is installed: my-store 1.5, {site}"
     assert answer.of("holds") == [f"plugin my-store is found: {plugin}"]
-
-
-def test_the_distribution_of_a_plugin_is_told(plugin_file, make_service, site, why):
-    plugin = plugin_file("venv/site-packages/store/liba.so")
-    distribution(site, "my-store", "store/liba.so")
-    service = make_service()
     service.discover()
-
     (origin,) = why(service, plugin).of("source")
     assert origin == "found by distribution: my-store 1.5, of distribution my-store"
 
@@ -315,19 +296,14 @@ def test_a_package_without_a_plugin(make_service, site, why):
 
     assert answer.known
     assert "it brings no plugin" in answer.text
-
-
-def test_our_own_package_brings_what_is_bundled(make_service, why):
+    # Our own package brings what is bundled.
     holds = why(make_service(bundled=True), "Modular_TF").of("holds")
 
-    assert [text.split()[1] for text in holds] == [
-        "host_device",
-        "posix_filesystem",
-        "ram_filesystem",
-    ]
+    bundled = [text.split()[1] for text in holds]
+    assert bundled == ["host_device", "posix_filesystem", "ram_filesystem"]
 
 
-def test_a_device_type_without_devices_is_not_told_as_served(make_service, why):
+def test_a_device_type_without_devices_is_not_shown_as_served(make_service, why):
     without = PythonDevices()
     without.device_count = lambda: 0
     service = make_service()
@@ -339,7 +315,7 @@ def test_a_device_type_without_devices_is_not_told_as_served(make_service, why):
     assert of_plugin.of("serves") == []
 
 
-def test_a_device_type_that_nobody_has_counted_is_told_as_such(device_file, make_service, why):
+def test_a_device_type_that_nobody_has_counted_is_shown_as_such(device_file, make_service, why):
     service = make_service(device_file("liba.so"), config=Config(load="lazy"))
     service.load()
     told = "device type FIXTURE"

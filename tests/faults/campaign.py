@@ -10,8 +10,6 @@ does not is printed, and the exit status is 1 then. In between, the proxy makes 
 that was written is read again.
 """
 
-from __future__ import annotations
-
 import faulthandler
 import json
 import os
@@ -24,15 +22,11 @@ import urllib.request
 from collections import Counter
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from modular_tf.errors import ModularTFError
 from modular_tf.fsspec import ModularFileSystem
 from tests.faults.operations import CHANGES, READS, READS_OF_FILES, WRITES
 from tests.faults.shelf import Shelf, WrongResultError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 THREADS = 8
 OPERATIONS_BETWEEN_CHECKS = 5
@@ -42,21 +36,20 @@ LONGEST_S = 150.0  # the SDKs try a request again for up to a minute
 class Campaign:
     """The threads and what they found. [any thread]"""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed):
         scheme, _, base = os.environ["WILD_BASE"].partition("://")
-        self._fs: Any = ModularFileSystem(scheme, plugin=os.environ["WILD_PLUGIN"])
+        self._fs = ModularFileSystem(scheme, plugin=os.environ["WILD_PLUGIN"])
         self._folder = os.environ.get("WILD_FOLDER", "")
         self._seed = seed
         self._shelves = [Shelf(f"{base}/thread{number}") for number in range(THREADS)]
         self._dice = [random.Random(seed * 1000 + number) for number in range(THREADS)]
-        self._under_way: dict[int, tuple[str, float]] = {}
-        self.done: Counter[str] = Counter()
-        self.errors: Counter[str] = Counter()
-        self.problems: list[str] = []
+        self._under_way = {}
+        self.done = Counter()
+        self.errors = Counter()
+        self.problems = []
         self.slowest = (0.0, "nothing")
 
-    def run(self, operations: int) -> None:
-        """Do so many operations at least."""
+    def run(self, operations):
         faulthandler.enable()
         for number, shelf in enumerate(self._shelves):
             self._fill(shelf, self._dice[number])
@@ -66,13 +59,13 @@ class Campaign:
             self._set_chance(0.0, self._seed)
             self._in_threads(self._check_all)
 
-    def _set_chance(self, chance: float, seed: int) -> None:
+    def _set_chance(self, chance, seed):
         body = json.dumps({"chance": chance, "seed": seed}).encode()
         url = f"{os.environ['PROXY']}/-/settings"
         with urllib.request.urlopen(urllib.request.Request(url, body, method="PUT"), timeout=10):
             pass
 
-    def _fill(self, shelf: Shelf, dice: random.Random) -> None:
+    def _fill(self, shelf, dice):
         """Put files in place before there are faults."""
         for name in ("file0", "file1", "file2", "file3"):
             content = shelf.new_content(name, dice)
@@ -84,7 +77,7 @@ class Campaign:
                 self._fs.pipe_file(shelf.path(name), content)
             shelf.is_now(name, content)
 
-    def _in_threads(self, work: Callable[[int], None]) -> None:
+    def _in_threads(self, work):
         threads = [
             threading.Thread(target=work, args=(number,), daemon=True) for number in range(THREADS)
         ]
@@ -96,10 +89,10 @@ class Campaign:
                 if time.monotonic() - started > LONGEST_S:
                     self.problems.append(f"{name} does not end within {LONGEST_S} s")
                     faulthandler.dump_traceback()
-                    self.tell()
+                    self.report()
                     os._exit(1)
 
-    def _work(self, number: int) -> None:
+    def _work(self, number):
         shelf, dice = self._shelves[number], self._dice[number]
         for _ in range(OPERATIONS_BETWEEN_CHECKS):
             operation = dice.choice(READS_OF_FILES if self._folder else (*READS, *WRITES, *CHANGES))
@@ -109,7 +102,7 @@ class Campaign:
                 except ModularTFError as error:
                     self._note_error(operation.__name__, shelf, error)
 
-    def _note_error(self, name: str, shelf: Shelf, error: ModularTFError) -> None:
+    def _note_error(self, name, shelf, error):
         """Count an error; one that says that an existing file is missing is wrong."""
         self.errors[type(error).__name__] += 1
         if isinstance(error, FileNotFoundError) and all(
@@ -117,7 +110,7 @@ class Campaign:
         ):
             self.problems.append(f"{name}: everything exists, but {error}")
 
-    def _check_all(self, number: int) -> None:
+    def _check_all(self, number):
         """Read everything when there are no faults: any error is a problem then."""
         shelf = self._shelves[number]
         for name in shelf.names():
@@ -129,7 +122,7 @@ class Campaign:
                 shelf.check_content(name, found)
 
     @contextmanager
-    def _timed(self, number: int, name: str) -> Iterator[None]:
+    def _timed(self, number, name):
         """Note how long something takes, and what it raises, as a problem."""
         started = time.monotonic()
         self._under_way[number] = name, started
@@ -144,7 +137,7 @@ class Campaign:
         self.slowest = max(self.slowest, (time.monotonic() - started, name))
         self.done[name] += 1
 
-    def tell(self) -> None:
+    def report(self):
         """Print what was done and found."""
         for problem in self.problems:
             print(f"PROBLEM: {problem}")
@@ -157,11 +150,10 @@ class Campaign:
         )
 
 
-def main() -> int:
-    """Run the campaign; return the exit status."""
+def main():
     campaign = Campaign(int(sys.argv[2]))
     campaign.run(int(sys.argv[1]))
-    campaign.tell()
+    campaign.report()
     return 1 if campaign.problems else 0
 
 

@@ -1,28 +1,20 @@
 """What a thread does with its folder of a store; each checks what it got as far as it can."""
 
-from __future__ import annotations
-
 import threading
 from contextlib import suppress
 from functools import wraps
-from typing import TYPE_CHECKING, Any
 
 from modular_tf.errors import ModularTFError
-from tests.faults.shelf import ABSENT, Shelf, WrongResultError
-
-if TYPE_CHECKING:
-    import random
-    from collections.abc import Callable
+from tests.faults.shelf import ABSENT, WrongResultError
 
 _NAMES = [f"file{number}" for number in range(6)]
 
 
-def _some_name(shelf: Shelf, dice: random.Random) -> str:
+def _some_name(shelf, dice):
     return dice.choice(shelf.names() or _NAMES)
 
 
-def read_whole(fs: Any, shelf: Shelf, dice: random.Random) -> None:
-    """Read a file in one call."""
+def read_whole(fs, shelf, dice):
     name = _some_name(shelf, dice)
     try:
         found = fs.cat_file(shelf.path(name))
@@ -31,8 +23,7 @@ def read_whole(fs: Any, shelf: Shelf, dice: random.Random) -> None:
     shelf.check_content(name, found)
 
 
-def read_by_blocks(fs: Any, shelf: Shelf, dice: random.Random) -> None:
-    """Read a file by small reads of an open one."""
+def read_by_blocks(fs, shelf, dice):
     name = _some_name(shelf, dice)
     step = dice.choice([1000, 20_000, 100_000])
     pieces = []
@@ -46,7 +37,7 @@ def read_by_blocks(fs: Any, shelf: Shelf, dice: random.Random) -> None:
     shelf.check_content(name, found)
 
 
-def read_ranges(fs: Any, shelf: Shelf, dice: random.Random) -> None:
+def read_ranges(fs, shelf, dice):
     """Read some ranges of files whose content is known."""
     wanted = []
     for name, content in shelf.certain():
@@ -66,8 +57,7 @@ def read_ranges(fs: Any, shelf: Shelf, dice: random.Random) -> None:
             )
 
 
-def read_many(fs: Any, shelf: Shelf, dice: random.Random) -> None:
-    """Read all files of the folder at once."""
+def read_many(fs, shelf, dice):
     del dice
     paths = [shelf.path(name) for name in shelf.names()]
     found = fs.cat(paths, on_error="return") if len(paths) > 1 else {}
@@ -81,13 +71,12 @@ def read_many(fs: Any, shelf: Shelf, dice: random.Random) -> None:
             shelf.check_content(name, data)
 
 
-def _expect_typed(error: Exception) -> None:
+def _expect_typed(error):
     if not isinstance(error, ModularTFError):
         raise WrongResultError(f"an error of no type of ours: {error!r}")
 
 
-def look(fs: Any, shelf: Shelf, dice: random.Random) -> None:
-    """Ask what is known about a file."""
+def look(fs, shelf, dice):
     name = _some_name(shelf, dice)
     with suppress(FileNotFoundError):
         shelf.check_size(name, fs.info(shelf.path(name))["size"])
@@ -95,8 +84,7 @@ def look(fs: Any, shelf: Shelf, dice: random.Random) -> None:
     shelf.check_size(name, None)
 
 
-def exists(fs: Any, shelf: Shelf, dice: random.Random) -> None:
-    """Ask whether a file is there."""
+def exists(fs, shelf, dice):
     name = _some_name(shelf, dice)
     found = fs.exists(shelf.path(name))
     possible = shelf.possible(name)
@@ -104,9 +92,9 @@ def exists(fs: Any, shelf: Shelf, dice: random.Random) -> None:
         raise WrongResultError(f"{shelf.path(name)} exists: {found}")
 
 
-def list_names(fs: Any, shelf: Shelf, dice: random.Random) -> None:
+def list_names(fs, shelf, dice):
     """List the folder, with and without sizes."""
-    call: Callable[[], list[str]] = dice.choice(
+    call = dice.choice(
         [
             lambda: fs.ls(shelf.folder, detail=False),
             lambda: [entry["name"] for entry in fs.ls(shelf.folder, detail=True)],
@@ -120,8 +108,7 @@ def list_names(fs: Any, shelf: Shelf, dice: random.Random) -> None:
     shelf.check_names([name for name in found if name])
 
 
-def write_whole(fs: Any, shelf: Shelf, dice: random.Random) -> None:
-    """Write a file in one call."""
+def write_whole(fs, shelf, dice):
     name = dice.choice(_NAMES)
     content = shelf.new_content(name, dice)
     shelf.may_be(name, content)
@@ -129,8 +116,7 @@ def write_whole(fs: Any, shelf: Shelf, dice: random.Random) -> None:
     shelf.is_now(name, content)
 
 
-def write_by_pieces(fs: Any, shelf: Shelf, dice: random.Random) -> None:
-    """Write a file by an open one."""
+def write_by_pieces(fs, shelf, dice):
     name = dice.choice(_NAMES)
     content = shelf.new_content(name, dice)
     shelf.may_be(name, content)
@@ -141,12 +127,12 @@ def write_by_pieces(fs: Any, shelf: Shelf, dice: random.Random) -> None:
 
 
 def of_known_file(
-    operation: Callable[[Any, Shelf, random.Random, str, bytes], None],
-) -> Callable[[Any, Shelf, random.Random], None]:
+    operation,
+):
     """Give an operation the name and content of a file of which both are certain, if any is."""
 
     @wraps(operation)
-    def perform(fs: Any, shelf: Shelf, dice: random.Random) -> None:
+    def perform(fs, shelf, dice):
         if known := list(shelf.certain()):
             operation(fs, shelf, dice, *dice.choice(known))
 
@@ -154,8 +140,7 @@ def of_known_file(
 
 
 @of_known_file
-def append(fs: Any, shelf: Shelf, dice: random.Random, name: str, content: bytes) -> None:
-    """Append to a file."""
+def append(fs, shelf, dice, name, content):
     longer = content + shelf.new_content(name, dice)[:1000]
     shelf.may_be(name, longer)
     with fs.open(shelf.path(name), "ab") as file:
@@ -164,8 +149,7 @@ def append(fs: Any, shelf: Shelf, dice: random.Random, name: str, content: bytes
 
 
 @of_known_file
-def copy(fs: Any, shelf: Shelf, dice: random.Random, name: str, content: bytes) -> None:
-    """Copy a file."""
+def copy(fs, shelf, dice, name, content):
     target = dice.choice([other for other in _NAMES if other != name])
     shelf.may_be(target, content)
     fs.cp_file(shelf.path(name), shelf.path(target))
@@ -173,7 +157,7 @@ def copy(fs: Any, shelf: Shelf, dice: random.Random, name: str, content: bytes) 
 
 
 @of_known_file
-def move(fs: Any, shelf: Shelf, dice: random.Random, name: str, content: bytes) -> None:
+def move(fs, shelf, dice, name, content):
     """Move a file: it is never lost."""
     target = dice.choice([other for other in _NAMES if other != name])
     shelf.may_be(name, None)
@@ -183,8 +167,7 @@ def move(fs: Any, shelf: Shelf, dice: random.Random, name: str, content: bytes) 
     shelf.is_now(target, content)
 
 
-def remove(fs: Any, shelf: Shelf, dice: random.Random) -> None:
-    """Remove a file."""
+def remove(fs, shelf, dice):
     name = _some_name(shelf, dice)
     was = shelf.possible(name)
     shelf.may_be(name, None)
@@ -197,12 +180,12 @@ def remove(fs: Any, shelf: Shelf, dice: random.Random) -> None:
 
 
 @of_known_file
-def read_while_it_changes(fs: Any, shelf: Shelf, dice: random.Random, name: str, _: bytes) -> None:
+def read_while_it_changes(fs, shelf, dice, name, _):
     """Read a file whole while another thread writes it anew: it is the old or the new one."""
     content = shelf.new_content(name, dice)
     shelf.may_be(name, content)
 
-    def write() -> None:
+    def write():
         with suppress(ModularTFError):
             fs.pipe_file(shelf.path(name), content)
 
@@ -220,7 +203,7 @@ def read_while_it_changes(fs: Any, shelf: Shelf, dice: random.Random, name: str,
 
 
 @of_known_file
-def change_between_reads(fs: Any, shelf: Shelf, dice: random.Random, name: str, old: bytes) -> None:
+def change_between_reads(fs, shelf, dice, name, old):
     """Write a file anew after the first read of an open one: each byte is of one or the other."""
     new = shelf.new_content(name, dice)
     shelf.may_be(name, new)

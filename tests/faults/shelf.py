@@ -1,17 +1,9 @@
 """What may lie in a folder of a store after operations of which some have failed."""
 
-from __future__ import annotations
-
 from itertools import count
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import random
-    from collections.abc import Iterator
 
 _LENGTHS = (0, 1, 100, 5_000, 70_000, 300_000)
-Possible = frozenset[bytes | None]
-ABSENT: Possible = frozenset({None})
+ABSENT = frozenset({None})
 
 
 class WrongResultError(Exception):
@@ -24,24 +16,22 @@ class Shelf:
     A file whose writing failed holds the old content or the new one; None stands for no file.
     """
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder):
         self.folder = folder
-        self._files: dict[str, Possible] = {}
+        self._files = {}
         self._versions = count(1)
 
-    def path(self, name: str) -> str:
-        """Return the path of a file."""
+    def path(self, name):
         return f"{self.folder}/{name}"
 
-    def names(self) -> list[str]:
-        """Return the names that have been used."""
+    def names(self):
         return list(self._files)
 
-    def possible(self, name: str) -> Possible:
+    def possible(self, name):
         """Return what a file may hold."""
         return self._files.get(name, ABSENT)
 
-    def certain(self) -> Iterator[tuple[str, bytes]]:
+    def certain(self):
         """Yield the files that exist for certain, with a content that is known."""
         for name, possible in self._files.items():
             if len(possible) == 1 and None not in possible:
@@ -49,30 +39,30 @@ class Shelf:
                 assert content is not None
                 yield name, content
 
-    def new_content(self, name: str, dice: random.Random) -> bytes:
+    def new_content(self, name, dice):
         """Return bytes that no other file and no other version has anywhere."""
         line = f"{self.folder}/{name} version {next(self._versions)}\n".encode()
         length = dice.choice(_LENGTHS)
         return (line * (length // len(line) + 1))[:length]
 
-    def may_be(self, name: str, *contents: bytes | None) -> None:
+    def may_be(self, name, *contents):
         """Note that a file may hold one of these now, beside what it held."""
         self._files[name] = self.possible(name) | frozenset(contents)
 
-    def is_now(self, name: str, content: bytes | None) -> None:
+    def is_now(self, name, content):
         """Note what a file holds for certain."""
         self._files[name] = frozenset({content})
 
-    def check_content(self, name: str, found: bytes | None) -> None:
+    def check_content(self, name, found):
         """Compare what was read, None for "not found", with what may be there."""
         possible = self.possible(name)
         if found not in possible:
-            told = [None if one is None else (len(one), one[:60]) for one in possible]
+            expected = [None if one is None else (len(one), one[:60]) for one in possible]
             got = None if found is None else (len(found), found[:60])
-            raise WrongResultError(f"{self.path(name)} gave {got}, but holds one of {told}")
+            raise WrongResultError(f"{self.path(name)} gave {got}, but holds one of {expected}")
         self.is_now(name, found)
 
-    def check_names(self, found: list[str]) -> None:
+    def check_names(self, found):
         """Compare a listing with what may be there."""
         for name in found:
             if self.possible(name) == ABSENT:
@@ -81,7 +71,7 @@ class Shelf:
             if name not in found and None not in possible:
                 raise WrongResultError(f"{self.folder} does not list {name}, but {sorted(found)}")
 
-    def check_size(self, name: str, found: int | None) -> None:
+    def check_size(self, name, found):
         """Compare a length, None for "not found", with what may be there."""
         lengths = {None if one is None else len(one) for one in self.possible(name)}
         if found not in lengths:

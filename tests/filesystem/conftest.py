@@ -1,4 +1,4 @@
-"""Services with the bundled plugins, and a folder of each of their filesystems."""
+"""Services with the bundled plugins, a folder of their filesystems, and stores in memory."""
 
 from __future__ import annotations
 
@@ -8,12 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 from modular_tf.service.service import PluginService
-from tests.filesystem.ended_child import BEGIN
+from tests.filesystem.memory_store import MemoryStore, filesystem_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from modular_tf.filesystem.filesystem import Filesystem
 
 
@@ -23,50 +20,53 @@ class Place(NamedTuple):
     fs: Filesystem
     root: str
 
-    def __truediv__(self, name: str) -> str:
+    def __truediv__(self, name):
         return f"{self.root}/{name}"
 
-    def write(self, name: str, data: bytes) -> str:
+    def write(self, name, data):
         """Make a file; return its URI."""
-        uri = self / name
-        with self.fs.new_writable_file(uri) as file:
+        with self.fs.new_writable_file(self / name) as file:
             file.append(data)
-        return uri
+        return self / name
 
-    def read(self, name: str) -> bytes:
+    def read(self, name):
         """Return a file's bytes."""
         with self.fs.new_random_access_file(self / name) as file:
             return file.read(0, 1 << 24)
 
 
-@pytest.fixture
-def service() -> Iterator[PluginService]:
-    """A service with the bundled plugins only."""
+@pytest.fixture(scope="package")
+def service():
+    """A service with the bundled plugins, which stays as it is."""
     with PluginService() as made:
         made.load()
         yield made
 
 
-@pytest.fixture(params=["ram", "file", ""])
-def place(request: pytest.FixtureRequest, service: PluginService, tmp_path: Path) -> Place:
-    """An empty directory in memory, on disk by URI, and on disk by plain path."""
-    root = f"ram://{uuid.uuid4().hex}" if request.param == "ram" else str(tmp_path / "root")
-    if request.param == "file":
-        root = f"file://{root}"
+@pytest.fixture
+def own_service():
+    """A service with the bundled plugins, for one test that changes or closes it."""
+    with PluginService() as made:
+        made.load()
+        yield made
+
+
+@pytest.fixture(params=["ram", "file"])
+def place(request, service, tmp_path):
+    """An empty directory in memory, and on disk."""
+    root = f"ram://{uuid.uuid4().hex}" if request.param == "ram" else f"file://{tmp_path}/root"
     filesystem = service.filesystem(request.param)
     filesystem.recursively_create_dir(root)
     return Place(filesystem, root)
 
 
 @pytest.fixture
-def ledger(fixture_plugin, plugin_report, run_python):
-    """Run code in a child with the fixture plugin; return what the plugin counted."""
+def store():
+    """A store in memory that notes its calls."""
+    return MemoryStore()
 
-    def run(code, variant="good"):
-        run_python(BEGIN + code, fixture_plugin(variant), env=plugin_report.environment)
-        counted = plugin_report.last()
-        assert counted["bad_frees"] == 0
-        assert counted["allocated"] == counted["freed"]
-        return counted
 
-    return run
+@pytest.fixture
+def fs(store):
+    """The filesystem of `store`, for which the host does all that has a default."""
+    return filesystem_of(store)

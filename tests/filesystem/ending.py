@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tests.fixtures.compiler import compile_object, link_library
+from tests.filesystem.plugins import built
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def ending_plugin(*macros: str) -> Path:
     """Build it; return its library, whose bytes the macros tell apart."""
-    compiled = compile_object(Path(__file__).with_name("ending_plugin.c"), macros)
-    return link_library("libending.so", [compiled], ["-lpthread"])
+    return built("ending", *macros)

@@ -16,14 +16,8 @@ from modular_tf.filesystem.uri import clean_path, parse_uri, split_last
 
 # All that has no default: from these the host makes the rest.
 ESSENTIAL = (
-    "new_random_access_file",
-    "new_writable_file",
-    "create_dir",
-    "delete_file",
-    "delete_dir",
-    "path_exists",
-    "stat",
-    "get_children",
+    *("new_random_access_file", "new_writable_file", "create_dir", "delete_file", "delete_dir"),
+    *("path_exists", "stat", "get_children"),
 )
 
 
@@ -53,7 +47,23 @@ class MemoryStore:
             raise self.faults[operation, path]
         return path
 
-    def check_parent(self, path: str) -> None:
+    def _enter_file(self, operation: str, uri: str) -> str:
+        path = self.enter(operation, uri)
+        if path in self.dirs:
+            raise FailedPreconditionError(f"{path} is a directory")
+        if path not in self.files and operation != "new_writable_file":
+            raise NotFoundError(f"{path} is not there")
+        return path
+
+    def _enter_directory(self, operation: str, uri: str) -> str:
+        path = self.enter(operation, uri)
+        if path in self.files:
+            raise FailedPreconditionError(f"{path} is a file")
+        if path not in self.dirs and (operation != "get_children" or path not in self.children):
+            raise NotFoundError(f"{path} is not there")
+        return path
+
+    def _check_parent(self, path: str) -> None:
         parent = split_last(path)[0]
         if parent in self.files:
             raise FailedPreconditionError(f"{parent} is a file")
@@ -61,18 +71,11 @@ class MemoryStore:
             raise NotFoundError(f"{parent} is not there")
 
     def new_random_access_file(self, uri: str) -> RandomAccessFile:
-        path = self.enter("new_random_access_file", uri)
-        if path in self.dirs:
-            raise FailedPreconditionError(f"{path} is a directory")
-        if path not in self.files:
-            raise NotFoundError(f"{path} is not there")
-        return _Reader(self, path)
+        return _Reader(self, self._enter_file("new_random_access_file", uri))
 
     def new_writable_file(self, uri: str) -> WritableFile:
-        path = self.enter("new_writable_file", uri)
-        if path in self.dirs:
-            raise FailedPreconditionError(f"{path} is a directory")
-        self.check_parent(path)
+        path = self._enter_file("new_writable_file", uri)
+        self._check_parent(path)
         self.files[path] = b""
         return _Writer(self, path)
 
@@ -80,15 +83,11 @@ class MemoryStore:
         path = self.enter("create_dir", uri)
         if path in self.dirs or path in self.files:
             raise AlreadyExistsError(f"{path} is there")
-        self.check_parent(path)
+        self._check_parent(path)
         self.dirs.add(path)
 
     def delete_file(self, uri: str) -> None:
-        path = self.enter("delete_file", uri)
-        if path in self.dirs:
-            raise FailedPreconditionError(f"{path} is a directory")
-        if self.files.pop(path, None) is None:
-            raise NotFoundError(f"{path} is not there")
+        del self.files[self._enter_file("delete_file", uri)]
 
     def rename_file(self, source: str, target: str) -> None:
         old = self.enter("rename_file", source)
@@ -97,11 +96,9 @@ class MemoryStore:
         self.files[clean_path(parse_uri(target).path)] = self.files.pop(old)
 
     def delete_dir(self, uri: str) -> None:
-        path = self.enter("delete_dir", uri)
-        if path in self.files or self.names_in(path):
+        path = self._enter_directory("delete_dir", uri)
+        if self.names_in(path):
             raise FailedPreconditionError(f"{path} is no empty directory")
-        if path not in self.dirs:
-            raise NotFoundError(f"{path} is not there")
         self.dirs.remove(path)
 
     def path_exists(self, uri: str) -> bool:
@@ -121,21 +118,11 @@ class MemoryStore:
         raise NotFoundError(f"{path} is not there")
 
     def get_children(self, uri: str) -> list[str]:
-        path = self.enter("get_children", uri)
-        if path in self.children:
-            return self.children[path]
-        if path in self.files:
-            raise FailedPreconditionError(f"{path} is a file")
-        if path not in self.dirs:
-            raise NotFoundError(f"{path} is not there")
-        return self.names_in(path)
+        path = self._enter_directory("get_children", uri)
+        return self.children[path] if path in self.children else self.names_in(path)
 
     def get_children_statistics(self, uri: str) -> dict[str, FileStatistics]:
-        path = self.enter("get_children_statistics", uri)
-        if path in self.files:
-            raise FailedPreconditionError(f"{path} is a file")
-        if path not in self.dirs:
-            raise NotFoundError(f"{path} is not there")
+        path = self._enter_directory("get_children_statistics", uri)
         prefix = path.rstrip("/")
         return {name: self.statistics_of(f"{prefix}/{name}") for name in self.names_in(path)}
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import resource
 import sys
 from itertools import count
 from pathlib import Path
@@ -22,69 +24,64 @@ from modular_tf.errors import (
 from modular_tf.filesystem import copying
 from modular_tf.filesystem.copying import COPY_BLOCK, CopyWatch, copy_through
 from modular_tf.filesystem.filesystem import Filesystem
+from modular_tf.filesystem.held_writer import HeldWriter
 from modular_tf.filesystem.jobs import Job
 from modular_tf.filesystem.local_files import local
 from modular_tf.filesystem.location import Location
-from modular_tf.filesystem.trees import Copying, Item, move_by_copy
+from modular_tf.filesystem.trees import Item, move_by_copy
 from tests.filesystem.memory_store import MemoryStore, filesystem_of
 
-_LARGE = bytes(range(256)) * (COPY_BLOCK // 256) * 2 + b"end"
+LARGE = bytes(range(256)) * (COPY_BLOCK // 256) * 2 + b"end"
 
 
-@pytest.fixture
-def store():
-    return MemoryStore()
-
-
-@pytest.fixture
-def fs(store):
-    return filesystem_of(store)
-
-
-def _calls(store, *operations):
+def calls(store, *operations):
     return [call for call in store.calls if call[0] in operations]
+
+
+@pytest.fixture
+def renaming(store):
+    """A filesystem on the store that has a rename, and no copy."""
+    return filesystem_of(store, also=("rename_file",))
+
+
+def fail_second(store, failing):
+    """Let the second append fail, or the first call of another operation."""
+    enter, seen = store.enter, []
+
+    def fail_later(operation, uri):
+        if operation == failing:
+            seen.append(uri)
+            if operation != "append" or len(seen) == 2:
+                raise ResourceExhaustedError("the disk is full")
+        return enter(operation, uri)
+
+    store.enter = fail_later
+
+
+class Interrupting(CopyWatch):
+    def advance(self, n_bytes):
+        raise KeyboardInterrupt
 
 
 # ---- copy_file ----
 
 
-def test_a_copy_is_equal(store, fs):
-    for content in (b"", b"x", _LARGE):
-        store.files["/f"] = content
-        fs.copy_file("mem://h/f", "mem://h/g")
-        assert store.files["/g"] == content
-
-
-def test_a_copy_replaces_all_of_its_target(store, fs):
-    store.files.update({"/f": b"new", "/g": b"much longer"})
+@pytest.mark.parametrize("content", [b"", b"x", LARGE], ids=len)
+@pytest.mark.parametrize("old", [{}, {"/g": b"much longer"}], ids=len)
+def test_a_copy_is_equal(content, old, store, fs):
+    store.files.update({"/f": content, **old})
     fs.copy_file("mem://h/f", "mem://h/g")
 
-    assert store.files["/g"] == b"new"
+    assert store.files == {"/f": content, "/g": content}
 
 
-def test_a_directory_is_copied_into(store, fs):
+@pytest.mark.parametrize("target", ["mem://h/d", "mem://h/d/"])
+def test_a_directory_is_copied_into(target, store, fs):
     store.files["/f"] = b"x"
     store.dirs.add("/d")
-    fs.copy_file("mem://h/f", "mem://h/d")
-    fs.copy_file("mem://h/f", "mem://h/d/")
-
-    assert store.files["/d/f"] == b"x"
-
-
-@pytest.mark.parametrize("target", ["mem://h/f", "mem://h/./f", "mem://h//f", "mem://h/d/../f"])
-def test_a_copy_onto_itself_changes_nothing(target, store, fs):
-    store.files["/f"] = b"kept"
     fs.copy_file("mem://h/f", target)
 
-    assert store.files == {"/f": b"kept"}
-    assert _calls(store, "new_writable_file") == []
-
-
-def test_a_copy_into_its_own_directory_changes_nothing(store, fs):
-    store.files["/f"] = b"kept"
-    fs.copy_file("mem://h/f", "mem://h/")
-
-    assert store.files == {"/f": b"kept"}
+    assert store.files == {"/f": b"x", "/d/f": b"x"}
 
 
 def test_what_cannot_be_read_costs_the_target_nothing(store, fs):
@@ -102,58 +99,35 @@ def test_what_cannot_be_read_costs_the_target_nothing(store, fs):
     assert store.files["/g"] == b"kept"
 
 
-def test_a_torn_copy_is_removed(store, fs):
-    store.files["/f"] = _LARGE
-    append, done = store.enter, []
-
-    def fail_later(operation, uri):
-        if operation == "append":
-            done.append(uri)
-            if len(done) == 2:
-                raise ResourceExhaustedError("the disk is full")
-        return append(operation, uri)
-
-    store.enter = fail_later
+@pytest.mark.parametrize("old", [{}, {"/g": b"old"}], ids=len)
+@pytest.mark.parametrize("failing", ["append", "close_writer"])
+def test_without_a_rename_a_torn_target_is_removed(failing, old, store, fs):
+    """Half a file is worse than none; that the old one stays needs a rename."""
+    store.files.update({"/f": LARGE, **old})
+    fail_second(store, failing)
     with pytest.raises(ResourceExhaustedError, match="disk is full"):
         fs.copy_file("mem://h/f", "mem://h/g")
 
-    assert set(store.files) == {"/f"}
+    assert store.files == {"/f": LARGE}
     assert ("close_reader", "/f") in store.calls
-
-
-@pytest.fixture
-def renaming(store):
-    """A filesystem on the store that has a rename, and no copy."""
-    return filesystem_of(store, also=("rename_file",))
-
-
-def _fail_second(store, failing, error):
-    """Let the second call of an operation fail, or the first where there is one only."""
-    enter, seen = store.enter, []
-
-    def fail_later(operation, uri):
-        if operation == failing:
-            seen.append(uri)
-            if operation != "append" or len(seen) == 2:
-                raise error
-        return enter(operation, uri)
-
-    store.enter = fail_later
 
 
 @pytest.mark.parametrize(
     "failing", ["new_writable_file", "read", "append", "close_writer", "rename_file"]
 )
-def test_a_copy_that_fails_leaves_an_old_target_as_it_was(failing, store, renaming):
-    store.files.update({"/f": _LARGE, "/g": b"kept"})
-    _fail_second(store, failing, ResourceExhaustedError("the disk is full"))
+@pytest.mark.parametrize("target", ["mem://h/g", "mem://h/d"])
+def test_a_copy_that_fails_leaves_an_old_target_as_it_was(failing, target, store, renaming):
+    store.dirs.add("/d")
+    before = {"/f": LARGE, "/g": b"kept", "/d/f": b"kept"}
+    store.files.update(before)
+    fail_second(store, failing)
     with pytest.raises(ResourceExhaustedError, match="disk is full"):
-        renaming.copy_file("mem://h/f", "mem://h/g")
+        renaming.copy_file("mem://h/f", target)
 
-    assert store.files == {"/f": _LARGE, "/g": b"kept"}
+    assert store.files == before
 
 
-def _is_interrupted(step, call):
+def is_interrupted(step, call):
     """Return whether a call was interrupted before this step of the copying code."""
     steps = count()
 
@@ -182,15 +156,30 @@ def test_an_interrupt_at_any_step_leaves_no_unfinished_file():
         store = MemoryStore()
         fs = filesystem_of(store, also=("rename_file",))
         store.files.update({"/f": b"new", "/g": b"old"})
-        if not _is_interrupted(step, lambda: fs.copy_file("mem://h/f", "mem://h/g")):  # noqa: B023
+        if not is_interrupted(step, lambda: fs.copy_file("mem://h/f", "mem://h/g")):  # noqa: B023
             break
         assert store.files in ({"/f": b"new", "/g": b"old"}, {"/f": b"new", "/g": b"new"})
     assert step > 100
     assert store.files["/g"] == b"new"
 
 
+def test_an_interrupt_when_the_target_was_made_leaves_no_empty_file(store, fs):
+    opened = fs.new_writable_file
+
+    def be_interrupted(uri):
+        opened(uri)
+        raise KeyboardInterrupt
+
+    store.files["/f"] = b"new"
+    fs.new_writable_file = be_interrupted
+    with pytest.raises(KeyboardInterrupt):
+        copy_through(fs, "mem://h/f", fs, "mem://h/g")
+
+    assert store.files == {"/f": b"new"}
+
+
 def test_an_old_target_is_written_itself_where_its_directory_takes_no_file(store, renaming):
-    store.files.update({"/f": _LARGE, "/g": b"old"})
+    store.files.update({"/f": LARGE, "/g": b"old"})
     enter = store.enter
 
     def refuse_others(operation, uri):
@@ -201,45 +190,29 @@ def test_an_old_target_is_written_itself_where_its_directory_takes_no_file(store
     store.enter = refuse_others
     renaming.copy_file("mem://h/f", "mem://h/g")
 
-    assert store.files == {"/f": _LARGE, "/g": _LARGE}
+    assert store.files == {"/f": LARGE, "/g": LARGE}
 
 
-def test_an_old_target_in_a_directory_stays_too(store, renaming):
-    store.dirs.add("/d")
-    store.files.update({"/f": _LARGE, "/d/f": b"kept"})
-    _fail_second(store, "append", ResourceExhaustedError("the disk is full"))
-    with pytest.raises(ResourceExhaustedError):
-        renaming.copy_file("mem://h/f", "mem://h/d")
-
-    assert store.files == {"/f": _LARGE, "/d/f": b"kept"}
-
-
-def test_an_old_target_is_replaced_by_one_rename(store, renaming):
-    store.files.update({"/f": _LARGE, "/g": b"old"})
+def test_an_old_target_is_replaced_by_one_rename_and_a_new_one_needs_none(store, renaming):
+    store.files.update({"/f": LARGE, "/g": b"old"})
+    renaming.copy_file("mem://h/f", "mem://h/new")
+    assert calls(store, "rename_file") == []
     renaming.copy_file("mem://h/f", "mem://h/g")
 
-    assert store.files == {"/f": _LARGE, "/g": _LARGE}
+    assert store.files == {"/f": LARGE, "/g": LARGE, "/new": LARGE}
     assert ("new_writable_file", "mem://h/g") not in store.calls
-    assert len(_calls(store, "rename_file")) == 1
-
-
-def test_a_new_target_needs_no_rename(store, renaming):
-    store.files["/f"] = _LARGE
-    renaming.copy_file("mem://h/f", "mem://h/g")
-
-    assert store.files["/g"] == _LARGE
-    assert _calls(store, "rename_file") == []
+    assert len(calls(store, "rename_file")) == 1
 
 
 def test_an_empty_target_stays_empty_and_the_same_file(store, renaming):
     """It may be a device, which must not become a file of its name."""
-    store.files.update({"/f": _LARGE, "/g": b""})
-    _fail_second(store, "append", ResourceExhaustedError("the disk is full"))
+    store.files.update({"/f": LARGE, "/g": b""})
+    fail_second(store, "append")
     with pytest.raises(ResourceExhaustedError):
         renaming.copy_file("mem://h/f", "mem://h/g")
 
-    assert store.files == {"/f": _LARGE, "/g": b""}
-    assert _calls(store, "rename_file", "delete_file") == []
+    assert store.files == {"/f": LARGE, "/g": b""}
+    assert calls(store, "rename_file", "delete_file") == []
 
 
 def test_a_rename_that_is_a_copy_after_all_ends(store, renaming):
@@ -250,36 +223,12 @@ def test_a_rename_that_is_a_copy_after_all_ends(store, renaming):
     assert store.files == {"/f": b"new", "/g": b"new"}
 
 
-def test_without_a_rename_a_torn_target_is_removed(store, fs):
-    """Half a file is worse than none; that the old one stays needs a rename."""
-    store.files.update({"/f": _LARGE, "/g": b"old"})
-    _fail_second(store, "append", ResourceExhaustedError("the disk is full"))
-    with pytest.raises(ResourceExhaustedError):
-        fs.copy_file("mem://h/f", "mem://h/g")
-
-    assert store.files == {"/f": _LARGE}
-
-
-def test_a_copy_that_cannot_be_closed_is_removed(store, fs):
-    store.files["/f"] = b"x"
-    store.faults["close_writer", "/g"] = DataLossError("refused")
-    with pytest.raises(DataLossError, match="refused"):
-        fs.copy_file("mem://h/f", "mem://h/g")
-
-    assert set(store.files) == {"/f"}
-
-
 @pytest.mark.parametrize("count", [-1, COPY_BLOCK + 1])
 def test_a_count_that_no_reader_can_give_ends_the_copy(count, store, fs):
     store.files["/f"] = b"x"
-    open_reader = fs.new_random_access_file
-
-    def lying(uri):
-        reader = open_reader(uri)
-        reader.readinto = lambda offset, buffer: count
-        return reader
-
-    fs.new_random_access_file = lying
+    reader = fs.new_random_access_file("mem://h/f")
+    reader.readinto = lambda offset, buffer: count
+    fs.new_random_access_file = lambda _: reader
     with pytest.raises(InternalError, match="asked for"):
         fs.copy_file("mem://h/f", "mem://h/g")
 
@@ -288,10 +237,65 @@ def test_a_count_that_no_reader_can_give_ends_the_copy(count, store, fs):
 
 def test_a_copy_between_filesystems_of_one_path_is_no_copy_onto_itself(store, fs):
     other = MemoryStore()
-    store.files["/f"] = _LARGE
+    store.files["/f"] = LARGE
     copy_through(fs, "mem://h/f", filesystem_of(other), "mem://h/f")
 
-    assert other.files["/f"] == _LARGE
+    assert other.files["/f"] == LARGE
+
+
+class ReaderOfUsers:
+    """A reader that is no subclass of ours, and knows its length or not."""
+
+    uri = "mem://h/f"
+
+    def __init__(self, content, length):
+        self._content = content
+        self.reads = 0
+        if length is not None:
+            self.known_length = lambda: length
+
+    def readinto(self, offset, buffer):
+        self.reads += 1
+        data = self._content[offset : offset + len(buffer)]
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self):
+        pass
+
+    __enter__ = lambda self: self  # noqa: E731
+    __exit__ = lambda self, *_: None  # noqa: E731
+
+
+@pytest.mark.parametrize("length", [None, len(LARGE)])
+def test_the_end_of_a_source_takes_no_read_of_its_own(store, fs, length):
+    reader = ReaderOfUsers(LARGE, length)
+    fs.implementation.new_random_access_file = lambda uri: reader
+    copy_through(fs, "mem://h/f", fs, "mem://h/g", is_landing=True)
+
+    assert store.files["/g"] == LARGE
+    assert reader.reads == 3  # two blocks, and a short one
+    assert calls(store, "is_directory") == []
+
+
+def test_a_source_that_ends_early_is_no_copy(store, fs):
+    store.files["/g"] = b"as it was"
+    fs.implementation.new_random_access_file = lambda uri: ReaderOfUsers(b"short", 1000)
+    with pytest.raises(DataLossError, match="ended after 5 of 1000 bytes"):
+        copy_through(fs, "mem://h/f", fs, "mem://h/g")
+
+    assert store.files["/g"] == b"as it was"
+
+
+def test_a_store_that_forgets_discarded_files_is_not_asked_about_the_target(store, fs):
+    other = filesystem_of(store)
+    other.plugin = "another store"
+    other.is_object_store = True
+    store.files["/f"] = b"x"
+    copy_through(fs, "mem://h/f", other, "mem://h/g", is_landing=True)
+
+    assert store.files["/g"] == b"x"
+    assert calls(store, "stat", "path_exists", "delete_file", "rename_file") == []
 
 
 # ---- rename_file ----
@@ -313,187 +317,47 @@ def test_a_rename_that_cannot_delete_leaves_both(store, fs):
     assert store.files == {"/f": b"x", "/g": b"x"}
 
 
-@pytest.mark.parametrize("target", ["mem://h/d", "mem://h/d/", "mem://h/", "mem://h"])
-def test_a_directory_is_no_target_of_a_rename(target, store, fs):
+@pytest.mark.parametrize(
+    ("source", "target", "error"),
+    [
+        *(("f", target, FailedPreconditionError) for target in ("/d", "/d/", "/", "")),
+        ("d", "/g", FailedPreconditionError),
+        ("absent", "/g", NotFoundError),
+        ("absent", "/absent", NotFoundError),
+    ],
+)
+def test_a_rename_of_or_to_a_directory_is_refused_and_so_is_one_of_nothing(
+    source, target, error, store, fs
+):
     store.files["/f"] = b"x"
     store.dirs.add("/d")
-    with pytest.raises(FailedPreconditionError, match="is a directory"):
-        fs.rename_file("mem://h/f", target)
+    with pytest.raises(error, match="is a directory" if source == "f" else None):
+        fs.rename_file(f"mem://h/{source}", f"mem://h{target}")
 
-    assert store.files == {"/f": b"x"}
-
-
-def test_a_directory_cannot_be_renamed_by_default(store, fs):
-    store.dirs.add("/d")
-    with pytest.raises(FailedPreconditionError):
-        fs.rename_file("mem://h/d", "mem://h/g")
-
-    assert store.dirs == {"/", "/d"}
+    assert (store.files, store.dirs) == ({"/f": b"x"}, {"/", "/d"})
 
 
-@pytest.mark.parametrize("target", ["mem://h/f", "mem://h/./f", "mem://h//f"])
-def test_a_file_renamed_to_itself_stays(target, store, fs):
-    store.files["/f"] = b"x"
-    fs.rename_file("mem://h/f", target)
-
-    assert store.files == {"/f": b"x"}
+# ---- trees ----
 
 
-def test_what_is_not_there_cannot_be_renamed(store, fs):
-    for target in ("mem://h/g", "mem://h/absent"):
-        with pytest.raises(NotFoundError):
-            fs.rename_file("mem://h/absent", target)
+@pytest.fixture
+def move_away(fs):
+    """Move the tree /s to another store; return the failure."""
 
-    assert store.files == {}
+    def move(there):
+        target = Location(filesystem_of(there), "mem://h/t")
+        target.filesystem.plugin = "another"
+        job = Job()
+        assert not move_by_copy(job, Item(Location(fs, "mem://h/s"), target))
+        return str(job.failures[0].error)
 
-
-class _Told:
-    """A reader of a user's, which is no subclass of ours, and says how long it is or not."""
-
-    def __init__(self, content, length):
-        self._content = content
-        self.uri = "mem://h/f"
-        self.reads = 0
-        if length is not None:
-            self.known_length = lambda: length
-
-    def readinto(self, offset, buffer):
-        self.reads += 1
-        data = self._content[offset : offset + len(buffer)]
-        buffer[: len(data)] = data
-        return len(data)
-
-    def close(self):
-        pass
-
-    __enter__ = lambda self: self  # noqa: E731
-    __exit__ = lambda self, *_: self.close()  # noqa: E731
-
-
-@pytest.mark.parametrize("length", [None, len(_LARGE)])
-def test_the_end_of_a_source_takes_no_read_of_its_own(store, fs, length):
-    reader = _Told(_LARGE, length)
-    fs.implementation.new_random_access_file = lambda uri: reader
-    copy_through(fs, "mem://h/f", fs, "mem://h/g", is_landing=True)
-
-    assert store.files["/g"] == _LARGE
-    assert reader.reads == 3  # two blocks, and a short one
-    assert _calls(store, "is_directory") == []
-
-
-def test_a_source_that_ends_early_is_no_copy(store, fs):
-    store.files["/g"] = b"as it was"
-    fs.implementation.new_random_access_file = lambda uri: _Told(b"short", 1000)
-    with pytest.raises(DataLossError, match="ended after 5 of 1000 bytes"):
-        copy_through(fs, "mem://h/f", fs, "mem://h/g")
-
-    assert store.files["/g"] == b"as it was"
-
-
-def test_a_store_that_forgets_discarded_files_is_not_asked_about_the_target(store, fs):
-    other = filesystem_of(store)
-    other.plugin = "another store"
-    other.is_object_store = True
-    store.files["/f"] = b"x"
-    copy_through(fs, "mem://h/f", other, "mem://h/g", is_landing=True)
-
-    assert store.files["/g"] == b"x"
-    assert _calls(store, "stat", "path_exists", "delete_file", "rename_file") == []
-
-
-@pytest.mark.parametrize("scheme", ["", "file://"])
-def test_nobody_else_reads_what_replaces_a_private_file(scheme, service, tmp_path):
-    """Neither while it arrives nor afterwards."""
-    target, ram = tmp_path / "key.pem", service.filesystem("ram")
-    target.write_text("old")
-    target.chmod(0o600)
-    with ram.new_writable_file("ram://key") as file:
-        file.append(b"secret")
-    modes = []
-
-    class Looking(CopyWatch):
-        def advance(self, n_bytes):
-            modes.extend(path.stat().st_mode & 0o777 for path in tmp_path.iterdir())
-
-    filesystem = service.filesystem(scheme.partition(":")[0])
-    copy_through(ram, "ram://key", filesystem, f"{scheme}{target}", Looking(), is_landing=True)
-    assert modes == [0o600, 0o600]  # of the file and of what is to replace it
-    assert target.read_bytes() == b"secret"
-    assert target.stat().st_mode & 0o777 == 0o600
-
-
-@pytest.mark.parametrize("scheme", ["", "disk://"])
-def test_a_file_that_is_replaced_keeps_its_mode(scheme, service, tmp_path):
-    service.register_filesystem("disk", LocalFileSystem())
-    target, ram = tmp_path / "script", service.filesystem("ram")
-    target.write_text("old")
-    target.chmod(0o754)
-    with ram.new_writable_file("ram://script") as file:
-        file.append(b"new")
-    filesystem = service.filesystem(scheme.partition(":")[0])
-    copy_through(ram, "ram://script", filesystem, f"{scheme}{target}", is_landing=True)
-    assert target.stat().st_mode & 0o777 == 0o754
-
-
-_NO_DESCRIPTOR = """
-import os, resource, sys
-from modular_tf.errors import ResourceExhaustedError
-from modular_tf.filesystem.copying import copy_through
-from modular_tf.filesystem.held_writer import HeldWriter
-from modular_tf.service.service import PluginService
-
-target = sys.argv[1]
-with PluginService() as service:
-    service.load()
-    ram, disk = service.filesystem_for("ram://new"), service.filesystem_for(target)
-    with ram.new_writable_file("ram://new") as file:
-        file.append(b"new")
-    copy_through(ram, "ram://new", disk, target)  # loads what it needs
-    with open(target, "w") as file:
-        file.write("old")
-    resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
-    taken = []
-    try:
-        while True:
-            taken.append(os.open(os.devnull, os.O_RDONLY))
-    except OSError:
-        pass
-    for work in (
-        lambda: copy_through(ram, "ram://new", disk, target),
-        lambda: HeldWriter("zz://new", lambda: None),
-    ):
-        try:
-            work()
-        except ResourceExhaustedError as error:
-            print(error.operation)
-    for descriptor in taken:
-        os.close(descriptor)
-"""
-
-
-def test_a_shortage_of_descriptors_is_told_by_an_error_of_this_package(run_python, tmp_path):
-    target = tmp_path / "target"
-    target.write_text("old")
-
-    done = run_python(_NO_DESCRIPTOR, str(target))
-
-    assert done.stdout.split() == ["new_writable_file"] * 2
-    assert target.read_text() == "old"
-    assert list(tmp_path.iterdir()) == [target]
-
-
-def test_a_tree_whose_file_meets_a_directory_replaces_nothing_in_it(store, fs):
-    store.dirs.update({"/s", "/t", "/t/x"})
-    store.files.update({"/s/x": b"new", "/t/x/x": b"old"})
-    job = Job()
-    Copying(job).run([Item(Location(fs, "mem://h/s"), Location(fs, "mem://h/t"))])
-
-    assert [failure.uri for failure in job.failures] == ["mem://h/s/x"]
-    assert store.files == {"/s/x": b"new", "/t/x/x": b"old"}
+    return move
 
 
 @pytest.mark.parametrize("is_object_store", [False, True])
-def test_a_file_that_changes_before_its_copied_tree_is_removed_stays(store, fs, is_object_store):
+def test_a_file_that_changes_before_its_copied_tree_is_removed_stays(
+    store, fs, is_object_store, move_away
+):
     fs.is_object_store = is_object_store
     store.dirs.add("/s")
     store.files.update({"/s/a": b"old", "/s/b": b"b"})
@@ -506,79 +370,94 @@ def test_a_file_that_changes_before_its_copied_tree_is_removed_stays(store, fs, 
         return enter(operation, uri)
 
     there.enter = change
-    job = Job()
-    target = Location(filesystem_of(there), "mem://h/t")
-    target.filesystem.plugin = "another"
-    moved = move_by_copy(job, Item(Location(fs, "mem://h/s"), target))
-
-    assert not moved
-    assert "changed after it was copied" in str(job.failures[0].error)
+    assert "changed after it was copied" in move_away(there)
     assert store.files == {"/s/a": b"newer"}
     assert there.files == {"/t/a": b"old", "/t/b": b"b"}
 
 
-def test_a_move_to_where_no_empty_directory_is_made_loses_none(store, fs):
+def test_a_move_to_where_no_empty_directory_is_made_loses_none(store, move_away):
     store.dirs |= {"/s", "/s/empty"}
     store.files["/s/a"] = b"a"
     there = MemoryStore()
     make = there.create_dir
     there.create_dir = lambda uri: None if uri.endswith("/empty") else make(uri)
-    target = Location(filesystem_of(there), "mem://h/t")
-    target.filesystem.plugin = "another"
-    job = Job()
 
-    assert not move_by_copy(job, Item(Location(fs, "mem://h/s"), target))
-    assert "mem://h/s/empty is empty" in str(job.failures[0].error)
+    assert "mem://h/s/empty is empty" in move_away(there)
     assert store.files == {"/s/a": b"a"}
     assert "/s/empty" in store.dirs
 
 
+# ---- files of the disk: their modes, their links, their descriptors ----
+
+
+@pytest.fixture
+def disk_of(own_service, tmp_path):
+    """Return a filesystem that serves the test's directory, and the URI of a name in it."""
+
+    def serve(client):
+        if client in ("", "file"):
+            prefix = "file://" if client else ""
+            return own_service.filesystem(client), lambda name: f"{prefix}{tmp_path}/{name}"
+        disk, top = LocalFileSystem(), tmp_path
+        if client != "fsspec":
+            pyarrow_fs = pytest.importorskip("pyarrow.fs")
+            disk = pyarrow_fs.LocalFileSystem()
+            if client == "pyarrow below":
+                disk, top = pyarrow_fs.SubTreeFileSystem(str(tmp_path), disk), ""
+        own_service.register_filesystem("disk", disk)
+        return own_service.filesystem("disk"), lambda name: f"disk://{top}/{name}"
+
+    return serve
+
+
+CLIENTS = pytest.mark.parametrize("client", ["", "file", "fsspec", "pyarrow", "pyarrow below"])
+
+
+@pytest.mark.parametrize("client", ["", "file"])
+def test_nobody_else_reads_what_replaces_a_private_file(client, store, fs, disk_of, tmp_path):
+    """Neither while it arrives nor afterwards."""
+    store.files["/f"] = b"secret"
+    target = tmp_path / "key.pem"
+    target.write_text("old")
+    target.chmod(0o600)
+    modes = []
+
+    class Looking(CopyWatch):
+        def advance(self, n_bytes):
+            modes.extend(path.stat().st_mode & 0o777 for path in tmp_path.iterdir())
+
+    disk, uri = disk_of(client)
+    copy_through(fs, "mem://h/f", disk, uri("key.pem"), Looking(), is_landing=True)
+    assert modes == [0o600, 0o600]  # of the file and of what is to replace it
+    assert target.read_bytes() == b"secret"
+    assert target.stat().st_mode & 0o777 == 0o600
+
+
+@CLIENTS
 @pytest.mark.parametrize("is_there", [True, False])
-@pytest.mark.parametrize("scheme", ["", "file://"])
-def test_a_copy_through_a_link_writes_its_target(store, fs, service, tmp_path, is_there, scheme):
-    store.files["/f"] = b"new"
-    link, real = tmp_path / "link", tmp_path / "real"
-    link.symlink_to(real)
-    if is_there:
-        real.write_bytes(b"old")
-    target = f"{scheme}{link}"
-    copy_through(fs, "mem://h/f", service.filesystem_for(target), target)
-
-    assert link.is_symlink()
-    assert real.read_bytes() == b"new"
-    assert {path.name for path in tmp_path.iterdir()} == {"link", "real"}
-
-
-@pytest.mark.parametrize("client", ["fsspec", "pyarrow", "pyarrow below"])
-@pytest.mark.parametrize("is_there", [True, False])
-def test_a_copy_through_a_link_of_a_client_writes_its_target(
-    store, fs, service, tmp_path, is_there, client
+@pytest.mark.parametrize("is_link", [True, False])
+def test_a_copy_writes_what_a_link_leads_to_and_keeps_the_mode(
+    store, fs, tmp_path, disk_of, client, is_there, is_link
 ):
     store.files["/f"] = b"new"
-    link, real = tmp_path / "link", tmp_path / "real"
-    link.symlink_to(real)
+    real, link = tmp_path / "real", tmp_path / "link"
+    if is_link:
+        link.symlink_to(real)
     if is_there:
         real.write_bytes(b"old")
-        real.chmod(0o640)
-    target = f"disk://{link}"
-    if client == "fsspec":
-        service.register_filesystem("disk", LocalFileSystem())
-    else:
-        pyarrow_fs = pytest.importorskip("pyarrow.fs")
-        disk = pyarrow_fs.LocalFileSystem()
-        if client == "pyarrow below":
-            disk, target = pyarrow_fs.SubTreeFileSystem(str(tmp_path), disk), "disk:///link"
-        service.register_filesystem("disk", disk)
-    copy_through(fs, "mem://h/f", service.filesystem("disk"), target)
+        real.chmod(0o754)
+    disk, uri = disk_of(client)
+    copy_through(fs, "mem://h/f", disk, uri("link" if is_link else "real"))
 
-    assert link.is_symlink()
+    umask = os.umask(0)
+    os.umask(umask)
     assert real.read_bytes() == b"new"
-    if is_there:
-        assert real.stat().st_mode & 0o777 == 0o640
-    assert {path.name for path in tmp_path.iterdir()} == {"link", "real"}
+    assert real.stat().st_mode & 0o777 == (0o754 if is_there else 0o666 & ~umask)
+    assert link.is_symlink() is is_link
+    assert {path.name for path in tmp_path.iterdir()} == {"real", *(["link"] if is_link else [])}
 
 
-def test_a_link_that_leads_out_of_what_a_client_serves_stays(store, fs, service, tmp_path):
+def test_a_link_that_leads_out_of_what_a_client_serves_stays(store, fs, own_service, tmp_path):
     pyarrow_fs = pytest.importorskip("pyarrow.fs")
     store.files["/f"] = b"new"
     root, real = tmp_path / "root", tmp_path / "real"
@@ -586,18 +465,13 @@ def test_a_link_that_leads_out_of_what_a_client_serves_stays(store, fs, service,
     real.write_bytes(b"old")
     (root / "link").symlink_to(real)
     served = pyarrow_fs.SubTreeFileSystem(str(root), pyarrow_fs.LocalFileSystem())
-    service.register_filesystem("disk", served)
-    disk = service.filesystem("disk")
+    own_service.register_filesystem("disk", served)
+    disk = own_service.filesystem("disk")
     copy_through(fs, "mem://h/f", disk, "disk:///link")
 
     assert real.read_bytes() == b"new"
-
-    class Failing(CopyWatch):
-        def advance(self, n_bytes):
-            raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        copy_through(fs, "mem://h/f", disk, "disk:///link", Failing())
+        copy_through(fs, "mem://h/f", disk, "disk:///link", Interrupting())
 
     assert (root / "link").readlink() == real
     assert [path.name for path in root.iterdir()] == ["link"]
@@ -609,30 +483,39 @@ def test_a_failed_copy_through_a_link_that_leads_nowhere_leaves_the_link_alone(
     store.files["/f"] = b"new"
     link = tmp_path / "link"
     link.symlink_to(tmp_path / "real")
-
-    class Failing(CopyWatch):
-        def advance(self, n_bytes):
-            raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        copy_through(fs, "mem://h/f", service.filesystem("file"), f"file://{link}", Failing())
+        copy_through(fs, "mem://h/f", service.filesystem("file"), f"file://{link}", Interrupting())
 
     assert [path.name for path in tmp_path.iterdir()] == ["link"]
 
 
-def test_an_interrupt_when_the_target_was_made_leaves_no_empty_file(store, fs):
-    opened = fs.new_writable_file
-
-    def interrupted(uri):
-        opened(uri)
-        raise KeyboardInterrupt
-
+def test_a_shortage_of_descriptors_is_an_error_of_this_package(store, fs, service, tmp_path):
     store.files["/f"] = b"new"
-    fs.new_writable_file = interrupted
-    with pytest.raises(KeyboardInterrupt):
-        copy_through(fs, "mem://h/f", fs, "mem://h/g")
+    target, disk = tmp_path / "target", service.filesystem("")
+    copy_through(fs, "mem://h/f", disk, str(target))  # imports what it needs
+    target.write_text("old")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    taken, errors = [os.open(os.devnull, os.O_RDONLY)], []
+    resource.setrlimit(resource.RLIMIT_NOFILE, (taken[0] + 1, hard))
+    try:
+        with contextlib.suppress(OSError):
+            while True:
+                taken.append(os.open(os.devnull, os.O_RDONLY))
+        for work in (
+            lambda: copy_through(fs, "mem://h/f", disk, str(target)),
+            lambda: HeldWriter("zz://new", lambda: None),
+        ):
+            with pytest.raises(ResourceExhaustedError) as caught:
+                work()
+            errors.append(caught.value.operation)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for descriptor in taken:
+            os.close(descriptor)
 
-    assert store.files == {"/f": b"new"}
+    assert errors == ["new_writable_file"] * 2
+    assert target.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [target]
 
 
 @pytest.mark.parametrize("opener", ["new_random_access_file", "new_writable_file"])

@@ -16,22 +16,12 @@ from modular_tf.filesystem.jobs import Job
 from modular_tf.filesystem.location import Location
 from modular_tf.filesystem.python_filesystem import PythonFilesystem
 from modular_tf.filesystem.trees import Item, Removal
-from modular_tf.service.service import PluginService
 from tests.filesystem.memory_store import MemoryStore, filesystem_of
+from tests.filesystem.plugins import service_of
 
 
-@pytest.fixture
-def store():
-    return MemoryStore()
-
-
-@pytest.fixture
-def fs(store):
-    return filesystem_of(store)
-
-
-def _calls(store, *operations):
-    return [call for call in store.calls if call[0] in operations]
+def calls(store, operation):
+    return [uri for called, uri in store.calls if called == operation]
 
 
 # ---- recursively_create_dir ----
@@ -41,11 +31,7 @@ def test_missing_parents_are_created_downwards(store, fs):
     fs.recursively_create_dir("mem://h/a/b/c")
 
     assert store.dirs == {"/", "/a", "/a/b", "/a/b/c"}
-    assert _calls(store, "create_dir") == [
-        ("create_dir", "mem://h/a"),
-        ("create_dir", "mem://h/a/b"),
-        ("create_dir", "mem://h/a/b/c"),
-    ]
+    assert calls(store, "create_dir") == ["mem://h/a", "mem://h/a/b", "mem://h/a/b/c"]
 
 
 @pytest.mark.parametrize("uri", ["mem://h/a", "mem://h/a/", "mem://h//a//", "mem://h/a/."])
@@ -72,12 +58,13 @@ def test_a_root_that_is_not_there_ends_too(store, fs):
     assert store.dirs == set()
 
 
-def test_slashes_and_dots_make_the_same_directories_as_tensorflow(store, fs):
-    fs.recursively_create_dir("mem://h//a///b/")
-    assert store.dirs == {"/", "/a", "/a/b"}
-
-    fs.recursively_create_dir("mem://h/x/y/../z")
-    assert store.dirs == {"/", "/a", "/a/b", "/x", "/x/y", "/x/z"}
+@pytest.mark.parametrize(
+    ("path", "made"),
+    [("//a///b/", {"/a", "/a/b"}), ("/x/y/../z", {"/x", "/x/y", "/x/z"})],
+)
+def test_slashes_and_dots_make_the_same_directories_as_tensorflow(path, made, store, fs):
+    fs.recursively_create_dir(f"mem://h{path}")
+    assert store.dirs == {"/", *made}
 
 
 def test_a_file_in_the_way_is_an_error_and_nothing_is_made(store, fs):
@@ -98,7 +85,7 @@ def test_other_errors_stop_and_what_was_made_stays(store, fs):
     store.faults = {("path_exists", "/q"): UnavailableError("down")}
     with pytest.raises(UnavailableError):
         fs.recursively_create_dir("mem://h/q/r")
-    assert _calls(store, "create_dir")[2:] == []
+    assert len(calls(store, "create_dir")) == 2
 
 
 def test_a_directory_that_another_makes_meanwhile_is_fine(store, fs):
@@ -113,83 +100,63 @@ def test_a_directory_that_another_makes_meanwhile_is_fine(store, fs):
 # ---- delete_recursively ----
 
 
-def _tree(store):
+@pytest.fixture
+def tree(store):
     store.dirs.update(("/d", "/d/e", "/d/e/f", "/d/ü"))
-    store.files.update({"/d/1": b"", "/d/e/ 2": b"", "/d/e/f/.3": b"", "/keep": b""})
+    store.files.update({"/d/1": b"", "/d/e/ 2": b"", "/d/e/f/.3": b"", "/kept": b""})
+    return store
 
 
-def test_a_tree_goes_and_its_surroundings_stay(store, fs):
-    _tree(store)
+def undeleted(fs, path, error, **expected):
+    """Delete a tree, which fails; return how many files and directories are left of it."""
+    with pytest.raises(error, **expected) as failure:
+        fs.delete_recursively(f"mem://h/{path}")
+    return failure.value.undeleted
+
+
+def test_a_tree_goes_and_its_surroundings_stay_and_a_file_goes_as_such(tree, fs):
     assert fs.delete_recursively("mem://h/d") == (0, 0)
-
-    assert store.dirs == {"/"}
-    assert store.files == {"/keep": b""}
-
-
-def test_a_file_is_deleted_as_such(store, fs):
-    _tree(store)
-    assert fs.delete_recursively("mem://h/keep") == (0, 0)
-
-    assert "/keep" not in store.files
+    assert (tree.dirs, tree.files) == ({"/"}, {"/kept": b""})
+    assert fs.delete_recursively("mem://h/kept") == (0, 0)
+    assert tree.files == {}
 
 
 def test_nothing_there_is_not_found_with_tensorflows_counts(fs):
-    with pytest.raises(NotFoundError) as failure:
-        fs.delete_recursively("mem://h/absent")
-
-    assert failure.value.undeleted == (0, 1)
+    assert undeleted(fs, "absent", NotFoundError) == (0, 1)
 
 
-def test_a_path_under_a_file_is_no_directory(store, fs):
-    store.files["/f"] = b""
-    with pytest.raises(FailedPreconditionError) as failure:
-        fs.delete_recursively("mem://h/f/x")
-
-    assert failure.value.undeleted == (0, 1)
+def test_a_path_under_a_file_is_no_directory(tree, fs):
+    assert undeleted(fs, "kept/x", FailedPreconditionError) == (0, 1)
 
 
-def test_a_file_that_cannot_be_deleted_is_counted(store, fs):
-    _tree(store)
-    store.faults["delete_file", "/keep"] = PermissionDeniedError("mine")
-    with pytest.raises(PermissionDeniedError) as failure:
-        fs.delete_recursively("mem://h/keep")
+def test_siblings_of_what_cannot_be_deleted_go_and_the_first_cause_is_told(tree, fs):
+    error = PermissionDeniedError("mine")
+    tree.faults = {("delete_file", "/d/e/ 2"): error, ("delete_file", "/kept"): error}
 
-    assert failure.value.undeleted == (1, 0)
-
-
-def test_siblings_of_what_cannot_be_deleted_go_and_the_first_cause_is_told(store, fs):
-    _tree(store)
-    store.faults["delete_file", "/d/e/ 2"] = PermissionDeniedError("mine")
-    with pytest.raises(PermissionDeniedError, match="mine") as failure:
-        fs.delete_recursively("mem://h/d")
-
-    assert failure.value.undeleted == (1, 2)  # the file, and the two directories around it
-    assert store.dirs == {"/", "/d", "/d/e"}
-    assert set(store.files) == {"/d/e/ 2", "/keep"}
+    assert undeleted(fs, "kept", PermissionDeniedError) == (1, 0)
+    # the file, and the two directories around it
+    assert undeleted(fs, "d", PermissionDeniedError, match="mine") == (1, 2)
+    assert tree.dirs == {"/", "/d", "/d/e"}
+    assert set(tree.files) == {"/d/e/ 2", "/kept"}
 
 
-def test_a_directory_that_cannot_be_listed_is_counted_once(store, fs):
-    _tree(store)
-    store.faults["get_children", "/d/e"] = UnavailableError("down")
-    with pytest.raises(UnavailableError) as failure:
-        fs.delete_recursively("mem://h/d")
+def test_a_directory_that_cannot_be_listed_is_counted_once(tree, fs):
+    tree.faults["get_children", "/d/e"] = UnavailableError("down")
 
-    assert failure.value.undeleted == (0, 2)
-    assert set(store.files) == {"/d/e/ 2", "/d/e/f/.3", "/keep"}
+    assert undeleted(fs, "d", UnavailableError) == (0, 2)
+    assert set(tree.files) == {"/d/e/ 2", "/d/e/f/.3", "/kept"}
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "/", "a/b", "/etc", "../../x"])
-def test_a_name_that_no_child_has_ends_the_walk_there(name, store, fs):
-    _tree(store)
-    store.children["/d/e"] = ["f", name]
-    with pytest.raises(InternalError, match="no child can have"):
-        fs.delete_recursively("mem://h/d")
+def test_a_name_that_no_child_has_ends_the_walk_there(name, tree, fs):
+    tree.children["/d/e"] = ["f", name]
+    undeleted(fs, "d", InternalError, match="no child can have")
 
-    assert set(store.files) == {"/d/e/ 2", "/d/e/f/.3", "/keep"}
-    assert "/" in store.dirs
+    assert set(tree.files) == {"/d/e/ 2", "/d/e/f/.3", "/kept"}
+    assert "/" in tree.dirs
 
 
-class _Linked(MemoryStore):
+class Linked(MemoryStore):
     """A store in which `/d/link` leads to the directory `/outside`."""
 
     def __init__(self):
@@ -204,34 +171,26 @@ class _Linked(MemoryStore):
         return super().get_children("mem://h/outside" if uri.endswith("/link") else uri)
 
 
-def test_what_a_link_leads_to_is_not_deleted():
-    store = _Linked()
-    assert filesystem_of(store).delete_recursively("mem://h/d") == (0, 0)
-
-    assert store.dirs == {"/", "/outside"}
-    assert store.files == {"/outside/kept": b""}
-
-
-def test_nobody_goes_through_a_link_that_must_stay():
-    store = _Linked()
+def test_what_a_link_leads_to_is_not_deleted_nor_is_a_link_that_must_stay_followed():
+    store = Linked()
     store.faults["delete_file", "/d/link"] = PermissionDeniedError("mine")
-    with pytest.raises(PermissionDeniedError) as failure:
-        filesystem_of(store).delete_recursively("mem://h/d")
-
-    assert failure.value.undeleted == (1, 1)
+    assert undeleted(filesystem_of(store), "d", PermissionDeniedError) == (1, 1)
     assert set(store.files) == {"/d/link", "/outside/kept"}
+    store.faults.clear()
+
+    assert filesystem_of(store).delete_recursively("mem://h/d") == (0, 0)
+    assert (store.dirs, store.files) == ({"/", "/outside"}, {"/outside/kept": b""})
 
 
-def test_a_directory_that_can_be_deleted_like_a_file_and_stays_is_emptied(store, fs):
-    _tree(store)
-    seen = store.delete_file
+def test_a_directory_that_can_be_deleted_like_a_file_and_stays_is_emptied(tree, fs):
+    seen = tree.delete_file
     fs.delete_file = lambda uri: None if uri.endswith(("/e", "/f", "/ü")) else seen(uri)
+
     assert fs.delete_recursively("mem://h/d") == (0, 0)
+    assert tree.dirs == {"/"}
 
-    assert store.dirs == {"/"}
 
-
-def test_a_tree_without_an_end_is_given_up(store, fs):
+def test_a_tree_without_an_end_is_given_up(fs):
     fs.get_children = lambda _: ["again"]
     fs.is_directory = fs.path_exists = lambda _: True
     with pytest.raises(InternalError, match="deep"):
@@ -259,29 +218,29 @@ def test_existence_of_many_is_asked_one_by_one(store, fs):
 
     assert fs.paths_exist(uris) == [True, False, True, True]
     assert fs.paths_exist([]) == []
-    assert len(_calls(store, "path_exists")) == 4
+    assert calls(store, "path_exists") == uris
     store.faults["path_exists", "/f"] = UnavailableError("down")
     with pytest.raises(UnavailableError):
         fs.paths_exist(uris)
 
 
 @pytest.mark.parametrize(
-    ("left_out", "call"),
+    ("left_out", "operation", "paths"),
     [
-        ("new_random_access_file", lambda fs: fs.copy_file("mem://h/f", "mem://h/g")),
-        ("new_writable_file", lambda fs: fs.copy_file("mem://h/f", "mem://h/g")),
-        ("create_dir", lambda fs: fs.recursively_create_dir("mem://h/a")),
-        ("path_exists", lambda fs: fs.delete_recursively("mem://h/f")),
-        ("stat", lambda fs: fs.is_directory("mem://h/f")),
-        ("get_children", lambda fs: fs.get_matching_paths("mem://h/*")),
-        ("delete_file", lambda fs: fs.rename_file("mem://h/f", "mem://h/g")),
+        ("new_random_access_file", "copy_file", ("f", "g")),
+        ("new_writable_file", "copy_file", ("f", "g")),
+        ("create_dir", "recursively_create_dir", ("a",)),
+        ("path_exists", "delete_recursively", ("f",)),
+        ("stat", "is_directory", ("f",)),
+        ("get_children", "get_matching_paths", ("*",)),
+        ("delete_file", "rename_file", ("f", "g")),
     ],
 )
-def test_a_default_without_its_means_says_what_is_missing(left_out, call, store):
+def test_a_default_without_its_means_says_what_is_missing(left_out, operation, paths, store):
     store.files["/f"] = b"x"
     fs = filesystem_of(store, left_out)
     with pytest.raises(UnimplementedError, match=left_out) as failure:
-        call(fs)
+        getattr(fs, operation)(*(f"mem://h/{path}" for path in paths))
 
     assert failure.value.plugin == "memory"
     assert store.files["/f"] == b"x"
@@ -294,10 +253,7 @@ def test_a_default_without_its_means_says_what_is_missing(left_out, call, store)
 def test_the_host_removes_a_tree_file_by_file_where_the_plugin_has_no_operation_for_it(
     variant, counted, fixture_plugin
 ):
-    with PluginService(
-        plugin_paths=[fixture_plugin(variant, scheme="zz")], bundled=False
-    ) as service:
-        service.load()
+    with service_of(fixture_plugin(variant, scheme="zz")) as service:
         fs, job = service.filesystem("zz"), Job(2)
         for directory in ("zz://h/d", "zz://h/d/e"):
             fs.create_dir(directory)

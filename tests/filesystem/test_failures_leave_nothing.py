@@ -3,38 +3,26 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.errors import ModularTFError
 from modular_tf.native.ffi import lib
-from modular_tf.service.service import PluginService
-from tests.fixtures.compiler import compile_object, link_library
+from tests.filesystem.plugins import built, service_of
 from tests.fixtures.native_errors import errors_alive, none_is_left
 
 _CODES = [code for code in Code if code is not Code.OK]
-
-_ON_PATHS = {
-    "new_random_access_file": lambda fs, uri: fs.new_random_access_file(uri),
-    "new_writable_file": lambda fs, uri: fs.new_writable_file(uri),
-    "new_appendable_file": lambda fs, uri: fs.new_appendable_file(uri),
-    "region": lambda fs, uri: fs.new_read_only_memory_region_from_file(uri),
-    "create_dir": lambda fs, uri: fs.create_dir(uri),
-    "recursively_create_dir": lambda fs, uri: fs.recursively_create_dir(uri),
-    "delete_file": lambda fs, uri: fs.delete_file(uri),
-    "delete_dir": lambda fs, uri: fs.delete_dir(uri),
-    "delete_recursively": lambda fs, uri: fs.delete_recursively(uri),
+_ON_PATHS = (
+    *("new_random_access_file", "new_writable_file", "new_appendable_file"),
+    *("new_read_only_memory_region_from_file", "create_dir", "recursively_create_dir"),
+    *("delete_file", "delete_dir", "delete_recursively", "path_exists", "stat", "is_directory"),
+    *("get_file_size", "get_children", "get_matching_paths"),
+)
+_OTHERS = {
     "rename_file": lambda fs, uri: fs.rename_file(uri, uri),
     "copy_file": lambda fs, uri: fs.copy_file(uri, uri),
-    "path_exists": lambda fs, uri: fs.path_exists(uri),
     "paths_exist": lambda fs, uri: fs.paths_exist([uri, uri, uri]),
-    "stat": lambda fs, uri: fs.stat(uri),
-    "is_directory": lambda fs, uri: fs.is_directory(uri),
-    "get_file_size": lambda fs, uri: fs.get_file_size(uri),
-    "get_children": lambda fs, uri: fs.get_children(uri),
-    "get_matching_paths": lambda fs, uri: fs.get_matching_paths(uri),
     "option": lambda fs, uri: fs.get_filesystem_configuration_option(uri.rpartition("/")[2]),
     "start_transaction": lambda fs, _uri: fs.start_transaction(),
 }
@@ -50,20 +38,18 @@ _ON_FILES = {
 
 @pytest.fixture(scope="module")
 def failing():
-    source = Path(__file__).with_name("failing_plugin.c")
-    library = link_library("libfailing.so", [compile_object(source)])
-    with PluginService(plugin_paths=[library], bundled=False) as service:
-        service.load()
+    with service_of(built("failing")) as service:
         yield service.filesystem("fail")
 
 
-@pytest.mark.parametrize("operation", _ON_PATHS)
+@pytest.mark.parametrize("operation", [*_ON_PATHS, *_OTHERS])
 def test_an_operation_on_a_path(operation, failing):
+    call = _OTHERS.get(operation, lambda fs, uri: getattr(fs, operation)(uri))
     with none_is_left():
         for code in _CODES:
             for other in _CODES:
                 with suppress(ModularTFError):
-                    _ON_PATHS[operation](failing, f"fail://h/{code:d}/{other:d}")
+                    call(failing, f"fail://h/{code:d}/{other:d}")
 
 
 @pytest.mark.parametrize("operation", _ON_FILES)

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import errno
-import io
-import itertools
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,14 +11,10 @@ from modular_tf.errors import AbortedError, ModularTFError, ResourceExhaustedErr
 from modular_tf.filesystem import plugin_filesystem
 from modular_tf.filesystem.files import WritableFile
 from modular_tf.service.service import PluginService
-from tests.fixtures.interrupts import interrupt, points
+from tests.filesystem.plugins import service_of
+from tests.fixtures.interrupts import interrupt, interrupted, points
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from modular_tf.filesystem.filesystem import Filesystem
-
-OPENERS: dict[str, Callable[[Filesystem, str], object]] = {
+OPENERS = {
     "reader": lambda fs, uri: fs.new_random_access_file(uri),
     "writer": lambda fs, uri: fs.new_writable_file(uri),
     "appender": lambda fs, uri: fs.new_appendable_file(uri),
@@ -32,20 +25,13 @@ OPENERS: dict[str, Callable[[Filesystem, str], object]] = {
 }
 
 
-@pytest.mark.parametrize("opener", OPENERS.values(), ids=OPENERS)
-def test_a_file_whose_opening_is_interrupted_is_closed(opener, place):
-    uri = place.write("f", b"content")
-    for point in points():
-        opened: list[object] = []  # kept: an interrupt of a finalizer would be another matter
-        more = interrupt(lambda opened=opened: opened.append(opener(place.fs, uri)), point=point)
-        opened.clear()
-        assert place.fs.open_count == 0
-        if not more:
-            assert point
-            break
+@pytest.fixture(params=["w", "wb"])
+def kind(request):
+    """A mode, and what makes the content of such a file of a text."""
+    return request.param, str if request.param == "w" else str.encode
 
 
-def is_whole(file) -> bool:
+def is_whole(file):
     """Close a file; return whether it was stored, rather than ended by an interrupted write."""
     try:
         file.close()
@@ -56,88 +42,94 @@ def is_whole(file) -> bool:
     return True
 
 
+@pytest.mark.parametrize("opener", OPENERS)
+def test_a_file_whose_opening_is_interrupted_is_closed(opener, place):
+    uri = place.write("f", b"content")
+    # What is opened is kept: an interrupt of a finalizer would be another matter.
+    for opened, _ in interrupted(list, lambda made: made.append(OPENERS[opener](place.fs, uri))):
+        opened.clear()
+        assert place.fs.open_count == 0
+
+
 @pytest.mark.parametrize("buffering", [5, 1 << 16])
-@pytest.mark.parametrize("mode", ["w", "wb"])
-def test_a_stream_whose_write_was_interrupted_is_whole_or_has_ended(mode, buffering, place):
-    first, second = ("abcd", "efgh") if mode == "w" else (b"abcd", b"efgh")
+def test_a_stream_whose_write_was_interrupted_is_whole_or_has_ended(kind, buffering, place):
+    mode, content = kind
     ended = 0
-    for point in points():
+
+    def begin():
         file = place.fs.open(place / "f", mode, buffering)
-        file.write(first)
-        more = interrupt(file.flush, point=point)
+        file.write(content("abcd"))
+        return file
+
+    for file, more in interrupted(begin, lambda file: file.flush()):
         assert more or place.read("f") == b"abcd"
         with suppress(AbortedError):
-            file.write(second)
+            file.write(content("efgh"))
         if is_whole(file):
             assert place.read("f") == b"abcdefgh"
         else:
             assert more
             ended += 1
         assert place.fs.open_count == 0
-        if not more:
-            break
     assert ended
 
 
-@pytest.mark.parametrize("mode", ["w", "wb"])
-def test_an_interrupted_write_ends_the_with_block_by_the_interrupt(mode, place):
-    def write(file):
+def test_an_interrupted_write_ends_the_with_block_by_the_interrupt(kind, place):
+    mode, content = kind
+
+    def write(file):  # raises what is no interrupt
         with file:
             for _ in range(3):
-                file.write("content" if mode == "w" else b"content")
+                file.write(content("content"))
 
-    for point in points():
-        file = place.fs.open(place / "f", mode, 5)
-        more = interrupt(lambda file=file: write(file), point=point)  # raises what is no interrupt
+    for file, _ in interrupted(lambda: place.fs.open(place / "f", mode, 5), write):
         with suppress(AbortedError):
             file.close()
         assert place.fs.open_count == 0
-        if not more:
-            assert point
-            break
 
 
-@pytest.mark.parametrize("mode", ["w", "wb"])
-def test_an_interrupted_close_is_finished_by_the_next(mode, place):
-    content = "content" if mode == "w" else b"content"
+def test_an_interrupted_close_is_finished_by_the_next(kind, place):
+    mode, content = kind
     whole = 0
-    for point in points():
+
+    def begin():
         file = place.fs.open(place / "f", mode)
-        file.write(content)
-        more = interrupt(file.close, point=point)
+        file.write(content("content"))
+        return file
+
+    for file, _ in interrupted(begin, lambda file: file.close()):
         if is_whole(file):
             assert place.read("f") == b"content"
             whole += 1
-        assert file.closed
         assert place.fs.open_count == 0
-        if not more:
-            assert point
-            break
     assert whole > 1
 
 
 def test_text_that_has_no_room_in_the_buffer_is_not_lost_in_silence(place):
     """The buffer holds 12000 bytes, and io holds back 6000 when the file is closed."""
-    for point in points():
+
+    def begin():
         file = place.fs.open(place / "f", "w", 1 << 14)
         for letter in "abc":
             file.write(letter * 6000)
-        more = interrupt(file.close, point=point)
+        return file
+
+    for file, _ in interrupted(begin, lambda file: file.close()):
         if is_whole(file):
             assert place.read("f") == b"".join(letter * 6000 for letter in (b"a", b"b", b"c"))
-        if not more:
-            assert point
-            break
 
 
-@pytest.mark.parametrize("mode", ["w", "wb"])
 def test_a_close_that_a_signal_handler_ends_with_an_exception_is_finished_by_the_next(
-    mode, place, monkeypatch
+    kind, place, monkeypatch
 ):
+    def time_out(_):
+        raise TimeoutError
+
+    mode, content = kind
     file = place.fs.open(place / "f", mode)
-    file.write("content" if mode == "w" else b"content")
+    file.write(content("content"))
     with monkeypatch.context() as patch:
-        patch.setattr(plugin_filesystem, "_close_writer", _time_out)
+        patch.setattr(plugin_filesystem, "_close_writer", time_out)
         with pytest.raises(TimeoutError):
             file.close()
 
@@ -148,18 +140,13 @@ def test_a_close_that_a_signal_handler_ends_with_an_exception_is_finished_by_the
     assert place.read("f") == b"content"
 
 
-def _time_out(_):
-    raise TimeoutError
-
-
 @pytest.fixture
 def failing_close(fixture_plugin):
-    with PluginService(plugin_paths=[fixture_plugin("close-fails")], bundled=False) as service:
-        service.load()
+    with service_of(fixture_plugin("close-fails")) as service:
         yield service.filesystem("fixture")
 
 
-def test_what_an_interrupted_close_has_to_tell_is_told_by_the_next(failing_close):
+def test_what_an_interrupted_close_has_to_report_is_reported_by_the_next(failing_close):
     """The second point is the first line of ours after the plugin's close."""
     writer = failing_close.new_writable_file("fixture://h/f")
     assert interrupt(writer.close, point=1)
@@ -170,7 +157,9 @@ def test_what_an_interrupted_close_has_to_tell_is_told_by_the_next(failing_close
     assert writer.closed
 
 
-def test_what_an_interrupted_end_of_a_filesystem_has_to_tell_is_told_by_the_next(failing_close):
+def test_what_an_interrupted_end_of_a_filesystem_has_to_report_is_reported_by_the_next(
+    failing_close,
+):
     failing_close.new_writable_file("fixture://h/f")
     writer = failing_close.new_writable_file("fixture://h/f")
     for point in points():
@@ -178,20 +167,13 @@ def test_what_an_interrupted_end_of_a_filesystem_has_to_tell_is_told_by_the_next
         if failing_close.open_count == 0:
             break
 
-    assert "the upload was refused" in str(failure_of(failing_close.close))
-    assert failure_of(failing_close.close) is None
+    with pytest.raises(ModularTFError, match="the upload was refused"):
+        failing_close.close()
+    failing_close.close()
     writer.close()
 
 
-def failure_of(function):
-    try:
-        function()
-    except ModularTFError as failure:
-        return failure
-    return None
-
-
-class _FullStore:
+class FullStore:
     """A store that keeps half of what it has no room for, and forgets that it failed."""
 
     def __init__(self, error):
@@ -201,10 +183,10 @@ class _FullStore:
         self.closes = 0
 
     def new_writable_file(self, _):
-        return _FullFile(self)
+        return FullFile(self)
 
 
-class _FullFile(WritableFile):
+class FullFile(WritableFile):
     uri = "full://f"
 
     def __init__(self, store):
@@ -230,7 +212,7 @@ class _FullFile(WritableFile):
 )
 def test_what_failed_in_part_is_not_written_again(error):
     """Nobody knows which part: a second try could write it twice, and call that a success."""
-    store = _FullStore(error)
+    store = FullStore(error)
     with PluginService(bundled=False) as service:
         service.register_filesystem("full", store)
         file = service.filesystem("full").open("full://f", "wb")
@@ -246,34 +228,28 @@ def test_what_failed_in_part_is_not_written_again(error):
     assert store.content == b"012345"
 
 
-def test_a_flush_reaches_the_store(place):
-    for mode, content in (("w", "early"), ("wb", b"early")):
-        with place.fs.open(place / "f", mode) as file:
-            file.write(content)
-            file.flush()
-            assert place.read("f") == b"early"
-
-
-def test_streams_are_still_what_io_makes(place):
-    with place.fs.open(place / "f", "w") as text, place.fs.open(place / "g", "wb") as binary:
-        assert isinstance(text, io.TextIOWrapper)
-        assert isinstance(text.buffer, io.BufferedWriter)
-        assert isinstance(binary, io.BufferedWriter)
+def test_a_flush_reaches_the_store(kind, place):
+    mode, content = kind
+    with place.fs.open(place / "f", mode) as file:
+        file.write(content("early"))
+        file.flush()
+        assert place.read("f") == b"early"
 
 
 def test_a_store_keeps_nothing_of_a_file_whose_append_was_interrupted_at_any_point(
     place, monkeypatch
 ):
     monkeypatch.setattr(type(place.fs), "is_object_store", True)
-    for point in itertools.count(1):  # at the first it has not begun
+
+    def begin():
         file = place.fs.new_writable_file(place / "f")
         file.append(b"first")
-        more = interrupt(lambda file=file: file.append(b"second"), point=point)
+        return file
+
+    # At the first point it has not begun.
+    for file, more in interrupted(begin, lambda file: file.append(b"second"), first=1):
         assert file.is_torn == more
         file.close()
-        if not more:
-            assert point > 1
-            break
 
 
 def test_a_store_keeps_a_file_that_was_given_what_is_no_bytes(place, monkeypatch):

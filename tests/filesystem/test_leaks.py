@@ -6,49 +6,33 @@ import pytest
 
 from tests.fixtures.memory_in_use import COUNTED, Growth
 
-# What an open file or a service keeps for itself is a multiple of these bytes: a file a struct, a
-# cffi handle and a path; a service its registries, records, and the probes of its candidates.
-_OF_A_FILE, _OF_A_SERVICE = 100, 2_000
-
 _START = """
 import sys
 from modular_tf.service.service import PluginService
 from tests.fixtures.memory_in_use import growth
 
-def judge(work, times):
+times, *given = sys.argv[1:]
+
+def judge(work):
     work()
     # What is imported late is imported now; reading every installed package again takes the time.
     sys.path[:] = [entry for entry in sys.path if "site-packages" not in entry]
 
     def one_round():
-        for _ in range(times):
+        for _ in range(int(times)):
             work()
 
     print(*growth(one_round))
+
+def filesystem(scheme):
+    service = PluginService()
+    service.load()
+    return service.filesystem(scheme)
 """
 
-_FILES, _STREAMS, _SERVICES = 500, 100, 20  # in a round
-
-
-@pytest.fixture
-def growth_of(run_python):
-    """Run code that calls `judge`; return what its rounds left."""
-
-    def run(code, *arguments):
-        told = run_python(_START + code, *arguments, env=COUNTED).stdout
-        return Growth(*map(int, told.split()))
-
-    return run
-
-
-@pytest.mark.parametrize("scheme", ["", "ram"])
-def test_files_leave_nothing_behind(scheme, growth_of, tmp_path):
-    growth = growth_of(
-        """
-service = PluginService()
-service.load()
-fs = service.filesystem(sys.argv[1])
-uri = sys.argv[2]
+_FILES = """
+uri, = given
+fs = filesystem(uri.partition("://")[0])
 fs.recursively_create_dir(uri.rpartition("/")[0])
 with fs.new_writable_file(uri) as file:
     file.append(bytes(5000))
@@ -58,89 +42,71 @@ def work():
         file.read(0, 5000)
         file.readinto(10, bytearray(100))
 
-judge(work, int(sys.argv[3]))
+judge(work)
 assert fs.open_count == 0
-""",
-        scheme,
-        f"{scheme}://d/f" if scheme else str(tmp_path / "f"),
-        str(_FILES),
-    )
-
-    assert growth.memory < _FILES * _OF_A_FILE
-    assert growth.descriptors == 0
-    assert growth.threads == 1
-
-
-def test_streams_regions_and_failures_leave_nothing_behind(growth_of, tmp_path):
-    growth = growth_of(
-        """
-service = PluginService()
-service.load()
-fs = service.filesystem("")
-uri = sys.argv[1]
+"""
+_STREAMS_REGIONS_AND_FAILURES = """
+fs = filesystem("")
 
 def work():
-    with fs.open(uri, "w") as file:
+    with fs.open("f", "w") as file:
         file.write("content")
-    with fs.open(uri) as file:
+    with fs.open("f") as file:
         file.read()
-    with fs.new_read_only_memory_region_from_file(uri) as region:
+    with fs.new_read_only_memory_region_from_file("f") as region:
         region.view()
-    fs.open(uri, "ab", 0)  # left to the collector
+    fs.open("f", "ab", 0)  # left to the collector
     try:
-        fs.open(uri + "/x")
+        fs.open("f/x")
     except OSError:
         pass
     fs.get_children("/proc/self")
-    fs.paths_exist([uri, uri + "2"])
+    fs.paths_exist(["f", "f2"])
 
-judge(work, int(sys.argv[2]))
+judge(work)
 assert fs.open_count == 0
-""",
-        tmp_path / "f",
-        str(_STREAMS),
-    )
-
-    assert growth.memory < _STREAMS * _OF_A_FILE
-    assert growth.descriptors == 0
-    assert growth.threads == 1
-
-
-def test_services_leave_nothing_behind(growth_of, fixture_plugin):
-    """Libraries stay mapped, and are not mapped again; neither are copies, stubs or tables."""
-    growth = growth_of(
-        """
+"""
+# Libraries stay mapped, and are not mapped again; neither are copies, stubs or tables.
+_SERVICES = """
 def work():
-    with PluginService(plugin_paths=sys.argv[1:2]) as service:
+    with PluginService(plugin_paths=given) as service:
         service.load()
         with service.filesystem("fixture").open("fixture://h/f", "w") as file:
             file.write("x")
 
-judge(work, int(sys.argv[2]))
-""",
-        fixture_plugin("good"),
-        str(_SERVICES),
-    )
-
-    assert growth.memory < _SERVICES * _OF_A_SERVICE
-    assert growth.descriptors == 0
-    assert growth.threads == 1
-
-
-def test_abandoned_services_leave_nothing_behind(growth_of, fixture_plugin):
-    growth = growth_of(
-        """
+judge(work)
+"""
+_ABANDONED_SERVICES = """
 def work():
-    service = PluginService(plugin_paths=sys.argv[1:2], bundled=False)
+    service = PluginService(plugin_paths=given, bundled=False)
     service.load()
     service.filesystem("fixture").new_writable_file("fixture://h/f")
 
-judge(work, int(sys.argv[2]))
-""",
-        fixture_plugin("good"),
-        str(_SERVICES),
-    )
+judge(work)
+"""
 
-    assert growth.memory < _SERVICES * _OF_A_SERVICE
+# What an open file or a service keeps for itself is a multiple of these bytes: a file a struct, a
+# cffi handle and a path; a service its registries, records, and the probes of its candidates.
+_OF_A_FILE, _OF_A_SERVICE = 100, 2_000
+_WORK = {
+    "files": (_FILES, 500, _OF_A_FILE, ""),
+    "files of ram": (_FILES, 500, _OF_A_FILE, "ram://d/f"),
+    "streams, regions and failures": (_STREAMS_REGIONS_AND_FAILURES, 100, _OF_A_FILE, ""),
+    "services": (_SERVICES, 20, _OF_A_SERVICE, "the fixture plugin"),
+    "abandoned services": (_ABANDONED_SERVICES, 20, _OF_A_SERVICE, "the fixture plugin"),
+}
+
+
+@pytest.mark.parametrize("work", _WORK)
+def test_work_leaves_nothing_behind(work, fixture_plugin, run_python, tmp_path):
+    code, times, most, given = _WORK[work]
+    if work == "files":
+        given = f"file://{tmp_path}/d/f"
+    elif "services" in work:
+        given = fixture_plugin("good")
+    found = run_python(_START + code, str(times), given, env=COUNTED).stdout
+    growth = Growth(*map(int, found.split()))
+
+    assert growth.memory < times * most
     assert growth.descriptors == 0
     assert growth.threads == 1

@@ -1,239 +1,188 @@
-"""Who ends what, and when: files, regions, filesystems, services, the process, its children."""
+"""Who ends what, and when: files, regions, filesystems, services, the process."""
 
 from __future__ import annotations
 
+import gc
+import os
+import threading
+
 import pytest
 
-from modular_tf.errors import AbortedError, ClosedError, FailedPreconditionError
+from modular_tf.errors import AbortedError, ClosedError, FailedPreconditionError, ModularTFError
+from modular_tf.filesystem import workarounds
 from modular_tf.filesystem.plugin_filesystem import PluginWritableFile
+from modular_tf.filesystem.workarounds.store import Store
+from modular_tf.service import service as service_module
 from modular_tf.service.service import PluginService
-from tests.filesystem.ended_child import assert_ended
+from tests.filesystem.counted import begin, counted, ended, is_closed
+from tests.filesystem.plugins import service_of
+from tests.fixtures.forked_children import in_a_fork
 
 
-def test_an_abandoned_file_is_closed_then_cleaned_up(ledger):
-    counted = ledger(
-        """
-service, fs = begin()
-writer = fs.new_writable_file("fixture://h/f")
-writer.append(b"kept")
-del writer
-gc.collect()
-assert fs.open_count == 0
-reader = fs.new_random_access_file("fixture://h/f")
-assert reader.read(0, 9) == b"kept"
-del reader
-assert fs.open_count == 0
-service.close()
-"""
-    )
-    assert_ended(counted, files=2, writers=1)
-
-
-def test_an_abandoned_stream_keeps_its_data(ledger):
-    counted = ledger(
-        """
-service, fs = begin()
-stream = fs.open("fixture://h/f", "w")
-stream.write("kept")
-del stream
-gc.collect()
-assert fs.open("fixture://h/f").read() == "kept"
-gc.collect()
-service.close()
-"""
-    )
-    assert_ended(counted, files=2, writers=1)
-
-
-def test_a_service_closes_what_is_open_and_writes_out_streams(ledger):
-    counted = ledger(
-        """
-service, fs = begin()
-other, other_fs = begin()
-text = fs.open("fixture://h/text", "w")
-text.write("kept")
-binary = fs.open("fixture://h/binary", "ab")
-binary.write(b"kept too")
-writer = fs.new_writable_file("fixture://h/raw")
-reader = fs.new_random_access_file("fixture://h/raw")
-assert fs.open_count == 4
-service.close()
-assert text.closed and binary.closed
-for use in (lambda: writer.append(b"x"), lambda: reader.read(0, 1), lambda: fs.path_exists("/")):
-    try:
-        use()
-    except ClosedError:
-        continue
-    raise AssertionError(use)
-text.close(); binary.close(); writer.close(); reader.close()
-service.close()
-other.close()
-"""
-    )
-    assert_ended(counted, files=4, writers=3, cleanups=2)
-
-
-def test_what_a_closing_service_writes_out_arrives(tmp_path):
-    file = tmp_path / "f"
-    service = PluginService()
-    service.load()
-    stream = service.filesystem("").open(str(file), "w")
-    stream.write("kept")
+@counted(**ended(files=4, writers=2))
+def test_an_abandoned_file_is_closed_then_cleaned_up():
+    service, fs = begin()
+    writer = fs.new_writable_file("fixture://h/f")
+    writer.append(b"written")
+    del writer
+    gc.collect()
+    assert fs.open_count == 0
+    reader = fs.new_random_access_file("fixture://h/f")
+    assert reader.read(0, 9) == b"written"
+    del reader
+    assert fs.open_count == 0
+    stream = fs.open("fixture://h/f", "w")
+    stream.write("by a stream")
+    del stream
+    gc.collect()
+    assert fs.open("fixture://h/f").read() == "by a stream"
+    gc.collect()
     service.close()
 
-    assert file.read_text() == "kept"
-    stream.close()
+
+@counted(**ended(files=4, writers=3, inits=2))
+def test_a_service_closes_what_is_open_and_writes_out_streams():
+    service, fs = begin()
+    other, _ = begin()
+    text, binary = fs.open("fixture://h/text", "w"), fs.open("fixture://h/binary", "ab")
+    text.write("kept")
+    binary.write(b"kept too")
+    writer = fs.new_writable_file("fixture://h/raw")
+    reader = fs.new_random_access_file("fixture://h/raw")
+    assert fs.open_count == 4
+    service.close()
+    assert text.closed
+    assert binary.closed
+    assert is_closed(lambda: writer.append(b"x"))
+    assert is_closed(lambda: reader.read(0, 1))
+    assert is_closed(lambda: fs.path_exists("/"))
+    for closed in (text, binary, writer, reader, service, other):
+        closed.close()
 
 
-def test_the_end_of_the_process_is_an_end_of_service(ledger):
-    counted = ledger(
-        """
-service, fs = begin()
-stream = fs.open("fixture://h/f", "w")
-stream.write("kept")
-writer = fs.new_writable_file("fixture://h/g")
-reader = fs.new_random_access_file("fixture://h/g")
-"""
-    )
-    assert_ended(counted, files=3, writers=2)
+open_at_the_end = []
 
 
-def test_what_is_written_at_the_end_of_the_process_arrives(tmp_path, run_python):
-    run_python(
+@counted(**ended(files=3, writers=2))
+def test_the_end_of_the_process_is_an_end_of_service():
+    service, fs = begin()
+    stream = fs.open("fixture://h/f", "w")
+    stream.write("kept")
+    writer = fs.new_writable_file("fixture://h/g")
+    reader = fs.new_random_access_file("fixture://h/g")
+    open_at_the_end.extend([service, stream, writer, reader])
+
+
+@pytest.mark.parametrize("ending", ["service", "process"])
+def test_what_is_open_at_the_end_arrives(ending, tmp_path, run_forked):
+    run_forked(
         """
         import sys
         from modular_tf.service.default import default_service
-        stream = default_service().filesystem("").open(sys.argv[1], "w")
+        stream = default_service().filesystem("").open("f", "w")
         stream.write("kept")
+        if sys.argv[1] == "service":
+            default_service().close()
+            assert open("f").read() == "kept"
         """,
-        tmp_path / "f",
+        ending,
     )
 
     assert (tmp_path / "f").read_text() == "kept"
 
 
-def test_files_outlive_the_last_reference_to_their_service(ledger):
-    counted = ledger(
-        """
-service, fs = begin()
-with fs.new_writable_file("fixture://h/f") as writer:
-    writer.append(b"abc")
-reader = fs.new_random_access_file("fixture://h/f")
-view = fs.new_read_only_memory_region_from_file("fixture://h/f").view()
-writer = fs.new_writable_file("fixture://h/g")
-del service, fs
-gc.collect()
-assert reader.read(0, 3) == b"abc"
-assert view == b"abc"
-writer.append(b"x")
-del reader
-gc.collect()
-del writer
-gc.collect()
-assert view == b"abc"
-del view
-gc.collect()
-"""
-    )
-    assert_ended(counted, files=4, writers=2)
+@counted(**ended(files=4, writers=2))
+def test_files_outlive_the_last_reference_to_their_service():
+    service, fs = begin()
+    with fs.new_writable_file("fixture://h/f") as writer:
+        writer.append(b"abc")
+    reader = fs.new_random_access_file("fixture://h/f")
+    view = fs.new_read_only_memory_region_from_file("fixture://h/f").view()
+    writer = fs.new_writable_file("fixture://h/g")
+    del service, fs
+    gc.collect()
+    assert reader.read(0, 3) == b"abc"
+    assert view == b"abc"
+    writer.append(b"x")
+    del reader
+    gc.collect()
+    del writer
+    gc.collect()
+    assert view == b"abc"
+    del view
+    gc.collect()
 
 
-def test_memory_outlives_the_service_that_is_closed(ledger):
-    counted = ledger(
-        """
-service, fs = begin()
-with fs.new_writable_file("fixture://h/f") as writer:
-    writer.append(b"abc")
-region = fs.new_read_only_memory_region_from_file("fixture://h/f")
-view = region.view()
-service.close()
-assert view == b"abc" and region.view() == b"abc"
-region.close()
-assert view == b"abc"
-del view
-"""
-    )
-    assert_ended(counted, files=2, writers=1)
-
-
-def test_memory_that_is_viewed_when_the_process_ends_is_left_alone(ledger):
-    counted = ledger(
-        """
-service, fs = begin()
-with fs.new_writable_file("fixture://h/f") as writer:
-    writer.append(b"abc")
-import builtins
-builtins.kept = fs.new_read_only_memory_region_from_file("fixture://h/f").view()
-"""
-    )
-    assert counted["inits"] == counted["cleanups"] == 1
-    assert counted["files_opened"] == 2
-
-
-def test_a_failing_close_cleans_up_all_the_same(ledger):
-    counted = ledger(
-        """
-service, fs = begin()
-for _ in range(2):
-    writer = fs.new_writable_file("fixture://h/f")
-try:
+@counted(**ended(files=2, writers=1))
+def test_memory_outlives_the_service_that_is_closed():
+    service, fs = begin()
+    with fs.new_writable_file("fixture://h/f") as writer:
+        writer.append(b"abc")
+    region = fs.new_read_only_memory_region_from_file("fixture://h/f")
+    view = region.view()
     service.close()
-except ModularTFError as error:
-    assert "the upload was refused" in error.message, error
-else:
-    raise AssertionError("close said nothing")
-service.close()
-""",
-        "close-fails",
-    )
-    assert_ended(counted, files=2, writers=2)
+    assert view == region.view() == b"abc"
+    region.close()
+    assert view == b"abc"
 
 
-def test_init_that_fails_needs_no_cleanup(ledger):
-    counted = ledger(
-        """
-service = PluginService(plugin_paths=sys.argv[1:], bundled=False)
-assert service.load().plugins[0].reason.rule == "FS-019"
-service.close()
-""",
-        "init-fails",
-    )
-    assert counted["cleanups"] == 0
+@counted(inits=1, cleanups=1, files_opened=2)
+def test_memory_that_is_viewed_when_the_process_ends_is_left_alone():
+    _, fs = begin()
+    with fs.new_writable_file("fixture://h/f") as writer:
+        writer.append(b"abc")
+    open_at_the_end.append(fs.new_read_only_memory_region_from_file("fixture://h/f").view())
 
 
-def test_a_closed_service_says_so():
-    service = PluginService()
-    service.load()
-    ram = service.filesystem("ram")
-    with service:
-        assert service.schemes()
-    assert service.closed
+@counted("close-fails", **ended(files=2, writers=2))
+def test_a_failing_close_cleans_up_all_the_same():
+    service, fs = begin()
+    open_at_the_end.extend(fs.new_writable_file("fixture://h/f") for _ in range(2))
+    with pytest.raises(ModularTFError, match="the upload was refused"):
+        service.close()
+    service.close()
+
+
+@counted("init-fails", inits=1, cleanups=0)
+def test_init_that_fails_needs_no_cleanup():
+    service, _ = begin()
+    assert service.plugins()[0].reason.rule == "FS-019"
+    service.close()
+
+
+def test_a_closed_service_says_so(own_service):
+    ram = own_service.filesystem("ram")
+    stream = ram.open("ram://g", "w")
+    below = stream.detach()
+    with own_service:
+        assert own_service.schemes()
+    assert own_service.closed
     for use in (
-        service.load,
-        service.discover,
-        service.devices,
-        lambda: service.device("CPU:0"),
-        lambda: service.filesystem("ram"),
-        lambda: service.filesystem_for("/x"),
-        lambda: service.register_filesystem("mine", object()),
+        own_service.load,
+        own_service.discover,
+        own_service.devices,
+        own_service.__enter__,
+        lambda: own_service.device("CPU:0"),
+        lambda: own_service.filesystem("ram"),
+        lambda: own_service.filesystem_for("/x"),
+        lambda: own_service.register_filesystem("mine", object()),
         lambda: ram.path_exists("ram://x"),
         lambda: ram.open("ram://x"),
+        lambda: ram.read_file("ram://x"),
         lambda: ram.get_children("ram://"),
         lambda: ram.paths_exist(["ram://x"]),
+        ram.flush_caches,
     ):
         with pytest.raises(ClosedError):
             use()
-    assert service.schemes() == {}
+    assert own_service.schemes() == {}
+    assert ram.open_count == 0
+    assert below.closed  # though its stream was detached from it
 
 
 def test_services_do_not_see_each_others_files(fixture_plugin):
     library = fixture_plugin("good")
-    with (
-        PluginService(plugin_paths=[library], bundled=False) as one,
-        PluginService(plugin_paths=[library], bundled=False) as two,
-    ):
-        one.load()
-        two.load()
+    with service_of(library) as one, service_of(library) as two:
         one.filesystem("fixture").create_dir("fixture://h/only-here")
 
         assert not two.filesystem("fixture").path_exists("fixture://h/only-here")
@@ -241,32 +190,27 @@ def test_services_do_not_see_each_others_files(fixture_plugin):
         two.filesystem("fixture").create_dir("fixture://h/still-works")
 
 
-def test_a_thread_that_never_lets_go_does_not_keep_the_process(run_python):
+@in_a_fork
+def test_a_thread_that_never_releases_a_service_does_not_keep_the_process():
     """As one that hangs in a plugin's init does; its service is not closed, another one is."""
-    child = run_python(
-        """
-        import threading
-        from modular_tf.service import service as module
-        from modular_tf.service.service import PluginService
-        module._PATIENCE_AT_EXIT_S = 0.1
-        stuck, other = PluginService(), PluginService()
-        stuck.load(), other.load()
-        locked = threading.Event()
-        def hang():
-            with stuck._lock:
-                locked.set()
-                threading.Event().wait()
-        threading.Thread(target=hang, daemon=True).start()
-        locked.wait()
-        """
-    )
+    service_module._PATIENCE_AT_EXIT_S = 0.1
+    stuck, locked = PluginService(), threading.Event()
+    open_at_the_end.extend([stuck, PluginService()])
+    for service in open_at_the_end:
+        service.load()
 
-    assert child.returncode == 0
+    def hang():
+        with stuck._lock:
+            locked.set()
+            threading.Event().wait()
+
+    threading.Thread(target=hang, daemon=True).start()
+    locked.wait()
 
 
-def test_threads_with_open_files_get_to_know_the_end(run_python):
+def test_threads_with_open_files_get_to_know_the_end(run_forked):
     """Python kills those that it meets later; with C++ frames on their stack the process aborts."""
-    child = run_python(
+    child = run_forked(
         """
         import os, threading
         from modular_tf.errors import ModularTFError
@@ -284,21 +228,21 @@ def test_threads_with_open_files_get_to_know_the_end(run_python):
                     while True:
                         file.read(0, 1000)
                 except (ModularTFError, ValueError):
-                    os.write(1, b"let go ")
+                    os.write(1, b"ended ")
         for _ in range(4):
             threading.Thread(target=read_for_ever, daemon=True).start()
         reading.wait()
         """
     )
 
-    assert child.stdout == "let go " * 4
+    assert child.stdout == "ended " * 4
 
 
 def test_a_service_that_is_closed_in_the_middle_of_a_write_writes_out_the_rest(
-    service, tmp_path, monkeypatch
+    own_service, tmp_path, monkeypatch
 ):
     """By a signal handler of the thread that writes, to which io refuses that file."""
-    fs = service.filesystem("")
+    fs = own_service.filesystem("")
     busy, other = fs.open(str(tmp_path / "busy"), "wb"), fs.open(str(tmp_path / "other"), "w")
     busy.write(b"busy")
     other.write("kept")
@@ -306,7 +250,7 @@ def test_a_service_that_is_closed_in_the_middle_of_a_write_writes_out_the_rest(
     def be_interrupted(*_):
         monkeypatch.undo()
         with pytest.raises(FailedPreconditionError, match="is being written to"):
-            service.close()
+            own_service.close()
         raise KeyboardInterrupt
 
     monkeypatch.setattr(PluginWritableFile, "append", be_interrupted)
@@ -318,14 +262,14 @@ def test_a_service_that_is_closed_in_the_middle_of_a_write_writes_out_the_rest(
     assert (tmp_path / "other").read_text() == "kept"
 
 
-def test_another_thread_that_closes_a_filesystem_may_be_faster(service):
+def test_another_thread_that_closes_a_filesystem_may_be_faster(own_service):
     class TakenByAnother(list):
         def __bool__(self):
             was_there = len(self) > 0
             self.clear()
             return was_there
 
-    filesystem = service.filesystem("ram")
+    filesystem = own_service.filesystem("ram")
     filesystem._close_results = TakenByAnother()
 
     filesystem.close()
@@ -335,26 +279,118 @@ def test_another_thread_that_closes_a_filesystem_may_be_faster(service):
 
 
 @pytest.mark.parametrize("scheme", ["file", "ram"])
-def test_what_the_collector_finds_in_a_cycle_is_written_out(scheme, run_python, tmp_path):
+@in_a_fork
+def test_what_the_collector_finds_in_a_cycle_is_written_out(scheme):
     """It finalizes in any order, here the file before the stream that has a buffer for it."""
-    run_python(
-        """
-        import gc, sys
-        from modular_tf.service.service import PluginService
+    with PluginService() as service:
+        service.load()
+        fs = service.filesystem(scheme)
+        for number in range(50):
+            uri = f"{scheme}://{os.getcwd() if scheme == 'file' else ''}/{number}"  # noqa: PTH109
+            things = [fs.open(uri, "wb"), fs.open(uri, "rb")]
+            things[0].write(b"content")
+            things.append(things)
+            del things
+            gc.collect()
+            with fs.open(uri, "rb") as written:
+                assert written.read() == b"content"
 
-        with PluginService() as service:
-            service.load()
-            fs = service.filesystem(sys.argv[1])
-            for number in range(50):
-                uri = f"{sys.argv[2]}{number}"
-                things = [fs.open(uri, "wb"), fs.open(uri, "rb")]
-                things[0].write(b"content")
-                things.append(things)
-                del things
-                gc.collect()
-                with fs.open(uri, "rb") as written:
-                    assert written.read() == b"content"
-        """,
-        scheme,
-        f"file://{tmp_path}/" if scheme == "file" else "ram://",
-    )
+
+# ---- filesystems of a plugin whose cleanup ends them all: one init, and one cleanup, for all ----
+
+
+class Sharing(Store):
+    shares_init = True
+    begins_anew_in_children = False
+
+    def after_fork_in_child(self):
+        super().after_fork_in_child(reinitialise=self.begins_anew_in_children)
+
+
+def begin_sharing():
+    """Return a service, and its filesystem, which shares its init with the others."""
+    workarounds.store_class = lambda path, scheme: Sharing
+    return begin()
+
+
+@pytest.mark.parametrize("first", [0, 1])
+@counted(**ended(files=2, writers=1))
+def test_the_last_to_close_cleans_up(first):
+    (one, one_fs), (two, two_fs) = begin_sharing(), begin_sharing()
+    with one_fs.new_writable_file("fixture://h/f") as writer:
+        writer.append(b"kept")
+    closing, other_fs = [(one, two_fs), (two, one_fs)][first]
+    closing.close()
+    with other_fs.new_random_access_file("fixture://h/f") as reader:
+        assert reader.read(0, 9) == b"kept"
+    one.close()
+    two.close()
+
+
+@counted(**ended(files=2, writers=2))
+def test_a_closed_one_is_closed_though_others_are_not():
+    (one, one_fs), (_, two_fs) = begin_sharing(), begin_sharing()
+    writer = one_fs.new_writable_file("fixture://h/one")
+    other_writer = two_fs.new_writable_file("fixture://h/two")
+    one.close()
+    assert is_closed(lambda: writer.append(b"x"))
+    assert is_closed(lambda: one_fs.path_exists("fixture://h/one"))
+    other_writer.append(b"x")
+
+
+@counted(**ended(files=3, writers=3, inits=3))
+def test_after_the_last_a_new_one_starts_anew():
+    for _ in range(3):
+        (one, one_fs), (two, _) = begin_sharing(), begin_sharing()
+        assert not one_fs.path_exists("fixture://h/f")
+        one_fs.new_writable_file("fixture://h/f").close()
+        one.close()
+        two.close()
+
+
+@counted(**ended(files=2, writers=1))
+def test_a_region_keeps_what_it_lies_in():
+    one, fs = begin_sharing()
+    with fs.new_writable_file("fixture://h/f") as writer:
+        writer.append(b"kept")
+    view = fs.new_read_only_memory_region_from_file("fixture://h/f").view()
+    one.close()
+    two, fs = begin_sharing()
+    assert fs.path_exists("fixture://h/f")
+    two.close()
+    assert view == b"kept"
+
+
+@counted("init-fails", inits=2, cleanups=0)
+def test_a_failed_init_is_not_shared():
+    for _ in range(2):
+        service, _ = begin_sharing()
+        (record,) = service.plugins()
+        assert [reason.rule for reason in record.reasons] == ["FS-019"], record.reasons
+        service.close()
+
+
+def share_with_a_child(anew):
+    Sharing.begins_anew_in_children = anew
+    (one, one_fs), (_, two_fs) = begin_sharing(), begin_sharing()
+    one_fs.new_writable_file("fixture://h/before").close()
+    if child := os.fork():
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert not two_fs.path_exists("fixture://h/child")
+        os._exit(0)  # it is the child that reports
+    assert one_fs.path_exists("fixture://h/before") is not anew
+    one_fs.new_writable_file("fixture://h/child").close()
+    assert two_fs.path_exists("fixture://h/child")
+    one.close()
+    assert two_fs.path_exists("fixture://h/child")
+
+
+@counted(inits=1, cleanups=1)
+def test_children_share_too():
+    share_with_a_child(anew=False)
+
+
+@counted(inits=2, cleanups=1)
+def test_children_for_which_init_is_called_anew_share_that():
+    """It is called once for all, not once for each."""
+    share_with_a_child(anew=True)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
-from modular_tf.errors import NotFoundError, UnimplementedError
+from modular_tf.errors import NotFoundError, ResourceExhaustedError, UnimplementedError
 from modular_tf.filesystem.configuration import Option, Transaction
-from modular_tf.service.service import PluginService
-from tests.filesystem.memory_store import MemoryStore, filesystem_of
-from tests.fixtures.compiler import compile_object, link_library
+from tests.filesystem.plugins import built, service_of
 
 _OPTIONS = (
     Option("numbers", (1, 2), "two"),
@@ -21,72 +18,44 @@ _OPTIONS = (
 )
 
 
-@pytest.fixture(scope="module")
-def library():
-    source = Path(__file__).with_name("options_plugin.c")
-    return link_library("liboptions.so", [compile_object(source)])
-
-
-@pytest.fixture(params=["none", "process"])
-def fs(library, request):
-    with PluginService(plugin_paths=[library], bundled=False, isolation=request.param) as service:
-        service.load()
+@pytest.fixture(scope="module", params=["none", "process"])
+def options(request):
+    with service_of(built("options"), isolation=request.param) as service:
         yield service.filesystem("options")
 
 
-def _live_blocks(fs):
-    return fs.get_file_size("options://h/x")
+def live_blocks(options):
+    return options.get_file_size("options://h/x")
 
 
 # ---- Memory ----
 
 
-def test_options_are_memory_of_the_plugins_allocator_and_freed(fs):
-    before = _live_blocks(fs)
-    fs.set_filesystem_configuration(_OPTIONS)
-    fs.set_filesystem_configuration([])
+def test_options_are_memory_of_the_plugins_allocator_and_freed(options):
+    before = live_blocks(options)
+    options.set_filesystem_configuration(_OPTIONS)
+    options.set_filesystem_configuration([])
     for option in _OPTIONS:
-        fs.set_filesystem_configuration_option(option)
+        options.set_filesystem_configuration_option(option)
 
-    assert _live_blocks(fs) == before
+    assert live_blocks(options) == before
 
 
-@pytest.mark.parametrize("isolation", ["none", "process"])
-@pytest.mark.parametrize("spare", range(1, 9))
-def test_an_allocator_without_memory_is_an_error_and_nothing_leaks(
-    spare, isolation, library, run_python
-):
-    run_python(
-        f"""
-        import sys
-        from modular_tf.errors import ResourceExhaustedError
-        from modular_tf.filesystem.configuration import Option
-        from modular_tf.service.service import PluginService
-        with PluginService(plugin_paths=[sys.argv[1]], bundled=False) as service:
-            service.load()
-            fs = service.filesystem("options")
-            before = fs.get_file_size("options://h/x")
-            # After it there are so many blocks, and the options of the next call need 10.
-            fs.set_filesystem_configuration_option(Option("spare", ({spare},)))
-            try:
-                fs.set_filesystem_configuration([Option("a", (b"x",)), Option("b", (b"y",))])
-            except ResourceExhaustedError as error:
-                assert "plugin_memory_allocate" in str(error), error
-                assert error.plugin, error
-            else:
-                raise SystemExit("it had memory")
-            assert fs.get_file_size("options://h/x") == before
-        """,
-        library,
-        env={"MODULAR_TF_ISOLATION": isolation},
-    )
+def test_an_allocator_without_memory_is_an_error_and_nothing_leaks(options):
+    before = live_blocks(options)
+    for spare in range(1, 9):  # blocks after this call, and the options of the next one need 10
+        options.set_filesystem_configuration_option(Option("spare", (spare,)))
+        with pytest.raises(ResourceExhaustedError, match="plugin_memory_allocate") as failure:
+            options.set_filesystem_configuration([Option("a", (b"x",)), Option("b", (b"y",))])
+        assert failure.value.plugin
+        options.get_file_size("options://h/refill")
+        assert live_blocks(options) == before
 
 
 # ---- Defaults ----
 
 
-def test_what_has_no_options_sets_none():
-    fs = filesystem_of(MemoryStore())
+def test_what_has_no_options_sets_none(fs):
     for call in (
         lambda: fs.set_filesystem_configuration([Option("x", (1,))]),
         lambda: fs.set_filesystem_configuration([]),
@@ -99,23 +68,21 @@ def test_what_has_no_options_sets_none():
     assert fs.get_filesystem_configuration() == fs.get_filesystem_configuration_keys() == []
 
 
-def test_a_file_without_sync_is_flushed(fs):
+def test_a_file_without_sync_is_flushed(options):
     flushes = "options://h/flushes"
-    with fs.new_writable_file("options://h/f") as file:
-        before = fs.get_file_size(flushes)
+    with options.new_writable_file("options://h/f") as file:
+        before = options.get_file_size(flushes)
         file.sync()
-        assert fs.get_file_size(flushes) == before + 1
+        assert options.get_file_size(flushes) == before + 1
 
 
-def test_a_token_without_a_text_of_its_own_is_shown_by_its_addresses(fs):
-    text = fs.decode_transaction_token(fs.start_transaction())
+def test_a_token_without_a_text_of_its_own_is_shown_by_its_addresses(options):
+    text = options.decode_transaction_token(options.start_transaction())
 
     assert re.fullmatch(r"token 0xabc, owner 0x[0-9a-f]+", text)
 
 
-def test_a_token_of_a_python_filesystem_is_shown_with_its_owner():
-    fs = filesystem_of(MemoryStore())
-
+def test_a_token_of_a_python_filesystem_is_shown_with_its_owner(fs):
     text = fs.decode_transaction_token(Transaction(fs, "t1"))
     assert "'t1'" in text
     assert "'mem' of memory" in text

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
-
 import fsspec
 import pytest
 
@@ -15,21 +12,11 @@ from modular_tf.filesystem.python_filesystem import as_filesystem
 from modular_tf.service.service import PluginService
 from tests.filesystem.memory_store import MemoryStore
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 APART, SAME, HOLDS, WITHIN = Overlap.APART, Overlap.SAME, Overlap.HOLDS, Overlap.WITHIN
 
 
-@pytest.fixture(scope="module")
-def service() -> Iterator[PluginService]:
-    with PluginService() as service:
-        service.load()
-        yield service
-
-
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path, monkeypatch):
     """The working directory: real/src/f, a link to real, a hard link to f."""
     (tmp_path / "real" / "src").mkdir(parents=True)
     (tmp_path / "real" / "src" / "f").write_bytes(b"kept")
@@ -58,44 +45,29 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("none", "none", SAME),
         ("none", "./none/below", HOLDS),
         ("ram://real/src", "real/src", APART),
-    ],
-)
-def test_places_of_the_disk(
-    service: PluginService, folder: Path, one: str, other: str, expected: Overlap
-) -> None:
-    here, there = one.format(folder), other.format(folder)
-    pairs = [(service.filesystem_for(uri), uri) for uri in (here, there)]
-    opposite = {HOLDS: WITHIN, WITHIN: HOLDS}.get(expected, expected)
-
-    assert overlap(*pairs) is expected
-    assert overlap(*reversed(pairs)) is opposite
-
-
-def test_a_path_of_the_machine_is_a_place_of_the_disk(service: PluginService, folder: Path) -> None:
-    here, local = LocalFiles(), service.filesystem("file")
-
-    assert overlap((here, "link/src"), (local, f"file://{folder}/real")) is WITHIN
-    assert overlap((here, "link/../real/src/f"), (local, f"file://{folder}/hard")) is SAME
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "expected"),
-    [
         ("ram://a/b", "ram://a//b/", SAME),
         ("ram://a/b", "ram://a/./x/../b", SAME),
         ("ram://a", "ram://a/b/c", HOLDS),
         ("ram://a/b", "ram://a/bc", APART),
     ],
 )
-def test_places_of_a_plugin(
-    service: PluginService, one: str, other: str, expected: Overlap
-) -> None:
-    ram = service.filesystem("ram")
+def test_places_of_the_disk_and_of_a_plugin(service, folder, one, other, expected):
+    uris = one.format(folder), other.format(folder)
+    pairs = [(service.filesystem_for(uri), uri) for uri in uris]
+    opposite = {HOLDS: WITHIN, WITHIN: HOLDS}.get(expected, expected)
 
-    assert overlap((ram, one), (ram, other)) is expected
+    assert overlap(*pairs) is expected
+    assert overlap(*reversed(pairs)) is opposite
 
 
-def test_two_schemes_of_one_python_object_are_one_store() -> None:
+def test_a_path_of_the_machine_is_a_place_of_the_disk(service, folder):
+    here, local = LocalFiles(), service.filesystem("file")
+
+    assert overlap((here, "link/src"), (local, f"file://{folder}/real")) is WITHIN
+    assert overlap((here, "link/../real/src/f"), (local, f"file://{folder}/hard")) is SAME
+
+
+def test_two_schemes_of_one_python_object_are_one_store():
     store = MemoryStore()
     one, two = as_filesystem("one", store), as_filesystem("two", store)
     alien = as_filesystem("alien", MemoryStore())
@@ -105,18 +77,15 @@ def test_two_schemes_of_one_python_object_are_one_store() -> None:
     assert overlap((one, "one://h/a"), (alien, "alien://h/a")) is APART
 
 
-def test_a_filesystem_of_fsspec_for_the_disk_is_the_disk(
-    service: PluginService, folder: Path
-) -> None:
-    disk = as_filesystem("disk", fsspec.filesystem("file"))
-    local = service.filesystem("")
+def test_a_filesystem_of_fsspec_for_the_disk_is_the_disk(service, folder):
+    disk, local = as_filesystem("disk", fsspec.filesystem("file")), service.filesystem("")
 
     assert overlap((disk, f"disk://{folder}/link/src"), (local, "real/src")) is SAME
     assert is_link(disk, f"disk://{folder}/link")
     assert identity(disk, f"disk://{folder}/link") == identity(local, "real")
 
 
-def test_a_link_and_what_it_leads_to_have_two_names(service: PluginService, folder: Path) -> None:
+def test_a_link_and_what_it_leads_to_have_two_names(service, folder):
     local = service.filesystem("")
     (folder / "to_f").symlink_to("real/src/f")
 
@@ -128,7 +97,7 @@ def test_a_link_and_what_it_leads_to_have_two_names(service: PluginService, fold
 # ---- what that keeps ----
 
 
-def test_two_schemes_of_one_filesystem_of_python_lose_no_file() -> None:
+def test_two_schemes_of_one_filesystem_of_python_lose_no_file():
     memory = fsspec.filesystem("memory")
     memory.pipe_file("/overlap/f", b"kept")
     with PluginService() as service:
@@ -137,29 +106,3 @@ def test_two_schemes_of_one_filesystem_of_python_lose_no_file() -> None:
         gfile.using(service).copy("mone://overlap/f", "mtwo://overlap/f", overwrite=True)
 
     assert memory.cat_file("/overlap/f") == b"kept"
-
-
-def path_of(uri: str) -> Path:
-    return Path(uri.removeprefix("file://"))
-
-
-class LinksOfTheDisk:
-    """A filesystem of the disk that has its own operations, and none for whole trees."""
-
-    get_children = staticmethod(lambda uri: [child.name for child in path_of(uri).iterdir()])
-    is_directory = staticmethod(lambda uri: path_of(uri).is_dir())
-    path_exists = staticmethod(lambda uri: path_of(uri).exists())
-    delete_dir = staticmethod(lambda uri: path_of(uri).rmdir())
-    delete_file = staticmethod(lambda uri: path_of(uri).unlink())
-
-
-@pytest.mark.parametrize("name", ["tree", "tree/link"])
-def test_a_removal_leaves_what_is_behind_a_link(tmp_path: Path, name: str) -> None:
-    (tmp_path / "tree").mkdir()
-    (tmp_path / "outside").mkdir()
-    (tmp_path / "outside" / "f").write_bytes(b"kept")
-    (tmp_path / "tree" / "link").symlink_to(tmp_path / "outside")
-    as_filesystem("file", LinksOfTheDisk()).delete_recursively(f"file://{tmp_path}/{name}")
-
-    assert (tmp_path / "outside" / "f").read_bytes() == b"kept"
-    assert not (tmp_path / "tree" / "link").is_symlink()

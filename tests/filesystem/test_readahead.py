@@ -19,7 +19,6 @@ from modular_tf.filesystem.readahead import (
     read_ahead,
 )
 from modular_tf.filesystem.store_files import WholeFile
-from tests.filesystem.memory_store import MemoryStore, filesystem_of
 
 MIB = 1 << 20
 
@@ -27,11 +26,11 @@ MIB = 1 << 20
 class Noted(RandomAccessFile):
     """A file in memory that notes what is read, and gives as much at once as it is told to."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data):
         self.uri = "far://file"
         self.data = data
         self.most = len(data)
-        self.reads: list[tuple[int, int]] = []
+        self.reads = []
         self.closed = False
 
     def readinto(self, offset, buffer):
@@ -47,7 +46,7 @@ class Noted(RandomAccessFile):
 class Known(FetchTimes):
     """What is known of a store, and is not learned."""
 
-    def __init__(self, reach: int) -> None:
+    def __init__(self, reach):
         super().__init__()
         self.reach = reach
 
@@ -55,9 +54,19 @@ class Known(FetchTimes):
         """Learn nothing."""
 
 
+def random_bytes(size):
+    """Return bytes that are other ones in each block; more of them than a MiB are not all drawn."""
+    drawn = os.urandom(min(size, MIB + 1))
+    return (drawn * (size // len(drawn) + 1))[:size] if drawn else b""
+
+
 def opened(size, reach=0, **options):
-    file = Noted(os.urandom(size))
+    file = Noted(random_bytes(size))
     return file, ReadaheadFile(file, size, times=Known(reach), **options)
+
+
+def stored_bytes(ahead):
+    return sum(len(block) for _, block in ahead._blocks)
 
 
 def read_on(ahead, start, end, step):
@@ -96,36 +105,28 @@ def test_short_jumps_forward_are_read_over():
     assert len(file.reads) <= 8
 
 
-@pytest.mark.parametrize("step", [-MIB, -4 * MIB, 4 * MIB])
-def test_jumps_that_are_long_or_go_back_fetch_little(step):
+@pytest.mark.parametrize(
+    ("places", "lengths"),
+    [
+        *((range(30, 30 + 7 * step, step), [FIRST_BLOCK] * 7) for step in (-1, -4, 4)),
+        ((40, 41, 10, 50, 51, 5, 30, 31, 20), [FIRST_BLOCK] * 9),
+        ((10, 12, 40, 42), [FIRST_BLOCK, FIRST_BLOCK, FIRST_BLOCK, 6 * MIB]),
+    ],
+    ids=["back", "far back", "far", "one short jump is chance", "another order here and there"],
+)
+def test_jumps_fetch_little_but_for_short_ones_one_after_the_other(places, lengths):
     file, ahead = opened(60 * MIB, reach=3 * MIB)
-    for place in range(30 * MIB, 30 * MIB + 7 * step, step):
-        ahead.read(place, 100)
-
-    assert [n for _, n in file.reads] == [FIRST_BLOCK] * 7
-
-
-def test_one_short_jump_among_others_is_chance():
-    file, ahead = opened(60 * MIB, reach=3 * MIB)
-    for place in (40, 41, 10, 50, 51, 5, 30, 31, 20):
+    for place in places:
         ahead.read(place * MIB, 100)
 
-    assert {n for _, n in file.reads} == {FIRST_BLOCK}
+    assert [n for _, n in file.reads] == lengths
 
 
-def test_another_order_here_and_there_does_not_end_the_reading_over_holes():
-    file, ahead = opened(60 * MIB, reach=3 * MIB)
-    for place in (10, 12, 40, 42):
-        ahead.read(place * MIB, 100)
-
-    assert [n for _, n in file.reads] == [FIRST_BLOCK, FIRST_BLOCK, FIRST_BLOCK, 6 * MIB]
-
-
-def test_a_block_over_holes_has_its_bound():
-    file, ahead = opened(200 * MIB, reach=100 * MIB)
-    for place in range(MIB, 200 * MIB, 8 * MIB):
+def test_a_block_over_holes_has_its_bound_and_no_more_is_stored_than_allowed():
+    file, ahead = opened(120 * MIB, reach=100 * MIB)
+    for place in range(MIB, 120 * MIB, 8 * MIB):
         ahead.read(place, 100)
-        assert sum(len(block) for _, block in ahead._blocks) <= MOST_BYTES
+        assert stored_bytes(ahead) <= MOST_BYTES
 
     assert max(n for _, n in file.reads) == LARGEST_BLOCK_OVER_HOLES
 
@@ -189,7 +190,7 @@ def test_a_long_read_is_passed_on_as_it_is():
     assert file.reads == [(MIB, 9 * MIB)]
 
 
-def test_several_blocks_are_kept_and_those_used_last():
+def test_several_blocks_are_stored_and_those_used_last():
     file, ahead = opened(4 * MIB, most=2 * FIRST_BLOCK)
     for place in (0, MIB, 0, 2 * MIB):
         ahead.read(place, 10)
@@ -202,14 +203,12 @@ def test_several_blocks_are_kept_and_those_used_last():
     assert len(file.reads) == 1
 
 
-def test_no_more_is_kept_than_allowed():
-    _, ahead = opened(80 * MIB)
-    for place in range(0, 80 * MIB, MIB // 2):
-        ahead.read(place, 10)
-        assert sum(len(block) for _, block in ahead._blocks) <= MOST_BYTES
-    for place in range(0, 80 * MIB, MIB):
-        ahead.read(place, MIB)
-        assert sum(len(block) for _, block in ahead._blocks) <= MOST_BYTES
+@pytest.mark.parametrize(("step", "n"), [(MIB // 2, 10), (MIB, MIB)])
+def test_no_more_is_stored_than_allowed(step, n):
+    _, ahead = opened(50 * MIB)
+    for place in range(0, 50 * MIB, step):
+        ahead.read(place, n)
+        assert stored_bytes(ahead) <= MOST_BYTES
 
 
 def test_nothing_is_read_ahead_behind_the_end():
@@ -287,12 +286,21 @@ class Measured(Noted):
         return len(self.data)
 
 
+@pytest.fixture
+def serving(fs):
+    """Return the filesystem that opens a file."""
+
+    def serve(file):
+        fs.new_random_access_file = lambda _uri: file
+        return fs
+
+    return serve
+
+
 @pytest.mark.parametrize("kind", [Noted, Measured])
-def test_a_stream_of_a_store_that_is_read_in_small_steps_makes_few_requests(kind):
-    file = kind(os.urandom(16 * MIB + 5))
-    filesystem = filesystem_of(MemoryStore())
-    filesystem.new_random_access_file = lambda _uri: file
-    with filesystem.open("mem://h/file", "rb") as stream:
+def test_a_stream_of_a_store_that_is_read_in_small_steps_makes_few_requests(kind, serving):
+    file = kind(random_bytes(16 * MIB + 5))
+    with serving(file).open("mem://h/file", "rb") as stream:
         assert b"".join(iter(lambda: stream.read(8192), b"")) == file.data
         assert len(file.reads) <= 12
         file.reads.clear()
@@ -302,26 +310,22 @@ def test_a_stream_of_a_store_that_is_read_in_small_steps_makes_few_requests(kind
     assert file.closed
 
 
-def test_a_stream_without_a_buffer_asks_for_what_it_is_asked():
-    file = Noted(os.urandom(MIB))
-    filesystem = filesystem_of(MemoryStore())
-    filesystem.new_random_access_file = lambda _uri: file
-    with filesystem.open("mem://h/file", "rb", buffering=0) as stream:
+def test_a_stream_without_a_buffer_asks_for_what_it_is_asked(serving):
+    file = Noted(random_bytes(MIB))
+    with serving(file).open("mem://h/file", "rb", buffering=0) as stream:
         assert stream.read(10) == file.data[:10]
     assert file.reads == [(0, 10)]
 
 
-def test_a_file_of_this_machine_is_not_read_ahead():
-    file = Noted(os.urandom(MIB))
-    filesystem = filesystem_of(MemoryStore())
-    filesystem.new_random_access_file = lambda _uri: file
-    assert read_ahead(filesystem, file) is not file
-    filesystem.scheme = "file"
-    assert read_ahead(filesystem, file) is file
+def test_a_file_of_this_machine_is_not_read_ahead(fs):
+    file = Noted(bytes(MIB))
+    assert read_ahead(fs, file) is not file
+    fs.scheme = "file"
+    assert read_ahead(fs, file) is file
 
 
 def test_a_file_without_a_known_length_is_read_to_its_end():
-    noted = Noted(os.urandom(MIB + 3))
+    noted = Noted(random_bytes(MIB + 3))
     file = ReadaheadFile(noted, None)
     assert file.known_length() is None
     assert file.read(MIB, 10) == noted.data[MIB:]

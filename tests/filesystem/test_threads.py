@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
-from modular_tf.errors import ClosedError, NotFoundError
+from modular_tf.errors import ClosedError, DataLossError, NotFoundError
+from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
 from modular_tf.service.service import PluginService
-from tests.fixtures.compiler import compile_object, link_library
+from tests.filesystem.plugins import built, service_of
 
 _THREADS = 8
-_STEPS = 60
+_STEPS = 30
 
 
-def _together(work):
+def together(work):
     """Run `work(number)` on all threads, which begin together; return the results."""
     barrier = threading.Barrier(_THREADS)
 
@@ -30,40 +31,13 @@ def _together(work):
         return list(pool.map(begin, range(_THREADS)))
 
 
-@pytest.fixture
-def meeting():
-    """Filesystems whose reads wait for a company of a given size."""
-    services = []
-
-    def load(company):
-        compiled = compile_object(
-            Path(__file__).with_name("rendezvous_plugin.c"), [f"COMPANY={company}"]
-        )
-        library = link_library("librendezvous.so", [compiled], ["-lpthread"])
-        services.append(PluginService(plugin_paths=[library], bundled=False))
-        services[-1].load()
-        return services[-1], services[-1].filesystem("meet")
-
-    yield load
-    for service in services:
-        service.close()
+# ---- Reads overlap, also with closes ----
 
 
-# ---- Reads overlap ----
+def test_eight_reads_of_one_file_run_at_the_same_time():
+    """And so do reads into buffers, and through streams; each waits for seven others."""
 
-
-def test_eight_reads_of_one_file_run_at_the_same_time(meeting):
-    _, fs = meeting(_THREADS)
-    with fs.new_random_access_file("meet://f") as file:
-        parts = _together(lambda number: file.read(number, 3))
-
-    assert parts == [bytes([ord("a") + number]) * 3 for number in range(_THREADS)]
-
-
-def test_eight_reads_into_buffers_and_through_streams_run_at_the_same_time(meeting):
-    _, fs = meeting(_THREADS)
-
-    def read(number):
+    def read_by_itself(number):
         if number % 2:
             with fs.open("meet://f", "rb", buffering=0) as stream:
                 return stream.read(3)
@@ -72,36 +46,39 @@ def test_eight_reads_into_buffers_and_through_streams_run_at_the_same_time(meeti
             file.readinto(0, buffer)
             return bytes(buffer)
 
-    assert _together(read) == [b"aaa"] * _THREADS
-
-
-# ---- Closing under a reader ----
+    with service_of(built("rendezvous", f"COMPANY={_THREADS}")) as service:
+        fs = service.filesystem("meet")
+        with fs.new_random_access_file("meet://f") as file:
+            parts = together(lambda number: file.read(number, 3))
+        assert parts == [bytes([ord("a") + number]) * 3 for number in range(_THREADS)]
+        assert together(read_by_itself) == [b"aaa"] * _THREADS
 
 
 @pytest.mark.parametrize("what", ["file", "filesystem", "service"])
-def test_a_read_that_is_under_way_ends_before_what_it_reads_from(what, meeting):
-    service, fs = meeting(2)
-    _, company = meeting(2)  # another filesystem of the same plugin, which stays open
-    file = fs.new_random_access_file("meet://f")
-    with ThreadPoolExecutor(1) as pool:
-        read = pool.submit(file.read, 0, 3)
-        while company.get_file_size("meet://f") < 1:
-            pass  # until the read is in the plugin
-        {"file": file, "filesystem": fs, "service": service}[what].close()
-        with pytest.raises(ClosedError):
-            file.read(0, 1)
-        with company.new_random_access_file("meet://f") as other:
-            assert other.read(1, 3) == b"bbb"
+def test_a_read_that_is_under_way_ends_before_what_it_reads_from(what):
+    library = built("rendezvous", "COMPANY=2")
+    with service_of(library) as service, service_of(library) as other_service:
+        fs, company = service.filesystem("meet"), other_service.filesystem("meet")
+        file = fs.new_random_access_file("meet://f")
+        with ThreadPoolExecutor(1) as pool:
+            read = pool.submit(file.read, 0, 3)
+            while company.get_file_size("meet://f") < 1:
+                pass  # until the read is in the plugin
+            {"file": file, "filesystem": fs, "service": service}[what].close()
+            with pytest.raises(ClosedError):
+                file.read(0, 1)
+            with company.new_random_access_file("meet://f") as other:
+                assert other.read(1, 3) == b"bbb"
 
-        assert read.result(60) == b"aaa"
+            assert read.result(60) == b"aaa"
 
 
 def test_a_service_closes_under_eight_threads_that_use_it(tmp_path):
-    for _ in range(5):
+    (tmp_path / "f").write_bytes(b"content")
+    for _ in range(3):
         service = PluginService()
         service.load()
         fs = service.filesystem("")
-        (tmp_path / "f").write_bytes(b"content")
         going = threading.Barrier(_THREADS + 1)
 
         def use(fs=fs, going=going):
@@ -119,6 +96,35 @@ def test_a_service_closes_under_eight_threads_that_use_it(tmp_path):
             for user in users:
                 user.result(60)
         assert fs.open_count == 0
+
+
+@pytest.mark.parametrize("is_store", [True, False])
+@pytest.mark.parametrize("at_exit", [True, False])
+def test_a_close_during_a_failing_append_stores_no_torn_file(
+    is_store, at_exit, tmp_path, monkeypatch
+):
+    def is_closed(fs):
+        try:
+            fs.new_writable_file("tear://h/other").discard()
+        except ClosedError:
+            return True
+        return False
+
+    monkeypatch.setattr(PluginFilesystem, "is_object_store", is_store)
+    pipe, stored = tmp_path / "file", tmp_path / "file.stored"
+    os.mkfifo(pipe)
+    with service_of(built("tearing")) as service, ThreadPoolExecutor() as pool:
+        fs = service.filesystem("tear")
+        appending = pool.submit(fs.new_writable_file(f"tear://h{pipe}").append, b"bytes")
+        with pipe.open("wb"):  # the append has opened it too
+            closing = pool.submit(fs.close, at_exit=at_exit)
+            while not is_closed(fs):
+                pass
+        with pytest.raises(DataLossError):
+            appending.result()
+        closing.result()
+
+        assert stored.exists() == (not is_store)
 
 
 # ---- Mixed work ----
@@ -155,21 +161,21 @@ def test_mixed_operations_of_eight_threads_get_every_byte_right(place):
         assert place.fs.delete_recursively(mine) == (0, 0)
         return names
 
-    assert _together(work) == [[f"f{i}" for i in range(7)]] * _THREADS
+    assert together(work) == [[f"f{i}" for i in range(7)]] * _THREADS
     assert place.fs.get_children(place.root) == ["shared"]
     assert place.fs.open_count == 0
 
 
 def test_the_same_directories_are_made_by_all_threads(place):
-    _together(lambda number: place.fs.recursively_create_dir(place / "a/b/c/d"))
-    _together(lambda number: place.fs.recursively_create_dir(place / f"a/b/{number}/c"))
+    together(lambda number: place.fs.recursively_create_dir(place / "a/b/c/d"))
+    together(lambda number: place.fs.recursively_create_dir(place / f"a/b/{number}/c"))
 
     assert place.fs.get_children(place / "a/b") == [*map(str, range(_THREADS)), "c"]
 
 
 def test_a_writer_of_many_threads_loses_nothing(place):
     with place.fs.new_writable_file(place / "f") as file:
-        _together(lambda number: [file.append(bytes([number]) * 100) for _ in range(100)])
+        together(lambda number: [file.append(bytes([number]) * 100) for _ in range(100)])
         assert file.tell() == 100 * 100 * _THREADS
     data = place.read("f")
 
@@ -187,32 +193,31 @@ def test_one_name_is_created_and_deleted_by_all_threads(place):
                 assert len(set(seen)) <= 2, seen
                 place.fs.delete_file(place / "contested")
 
-    _together(work)
+    together(work)
     assert place.fs.open_count == 0
 
 
-def test_registering_and_looking_up_go_together(service):
-    made = service.filesystem("ram")
+def test_registering_and_looking_up_go_together(own_service):
+    made = own_service.filesystem("ram")
 
     def work(number):
         for _ in range(_STEPS):
-            undo = service.register_filesystem(f"scheme{number}", made)
-            assert service.filesystem_for(f"scheme{number}://x") is not None
-            assert "ram" in service.schemes()
-            service.plugins()
+            undo = own_service.register_filesystem(f"scheme{number}", made)
+            assert own_service.filesystem_for(f"scheme{number}://x") is not None
+            assert "ram" in own_service.schemes()
+            own_service.plugins()
             undo()
 
-    _together(work)
-    assert not any(scheme.startswith("scheme") for scheme in service.schemes())
+    together(work)
+    assert not any(scheme.startswith("scheme") for scheme in own_service.schemes())
 
 
 def test_one_plugin_is_loaded_once_by_eight_services_at_once(fixture_plugin):
     library = fixture_plugin("good")
 
     def work(number):
-        with PluginService(plugin_paths=[library]) as service:
-            service.load()
+        with service_of(library) as service:
             service.filesystem("fixture").create_dir(f"fixture://h/{number}")
             return service.filesystem("fixture").get_children("fixture://h/")
 
-    assert _together(work) == [[str(number)] for number in range(_THREADS)]
+    assert together(work) == [[str(number)] for number in range(_THREADS)]

@@ -10,14 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from modular_tf.errors import ClosedError, ModularTFError, NotFoundError
+from modular_tf.errors import ModularTFError, NotFoundError
 from modular_tf.filesystem import plugin_filesystem, store_files
 from modular_tf.filesystem.files import SHORT_FILE, RandomAccessFile
 from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.store_files import PiecewiseReader
 from modular_tf.native.ffi import ffi, lib
-from modular_tf.service.service import PluginService
-from tests.fixtures.interrupts import interrupt, points
+from tests.fixtures.interrupts import interrupted
 
 
 @pytest.mark.parametrize("size", [0, 1, SHORT_FILE - 1, SHORT_FILE, SHORT_FILE + 1, 5 * SHORT_FILE])
@@ -45,88 +44,64 @@ def test_a_file_that_tells_no_length_is_read_to_its_end(service):
     assert service.filesystem("").read_file(str(file)) == file.read_bytes()
 
 
-def test_what_cannot_be_opened_is_told_with_plugin_path_and_operation(place):
-    with pytest.raises(NotFoundError) as missing:
-        place.fs.read_file(place / "missing")
+@pytest.mark.parametrize(("name", "error"), [("missing", NotFoundError), ("d", ModularTFError)])
+def test_what_cannot_be_opened_is_told_with_plugin_path_and_operation(name, error, place):
     place.fs.create_dir(place / "d")
-    with pytest.raises(ModularTFError) as directory:
-        place.fs.read_file(place / "d")
+    with pytest.raises(error) as raised:
+        place.fs.read_file(place / name)
 
-    for raised, name in ((missing, "missing"), (directory, "d")):
-        assert raised.value.plugin == place.fs.plugin
-        assert raised.value.path == place / name
-        assert raised.value.operation == "new_random_access_file"
+    assert raised.value.plugin == place.fs.plugin
+    assert raised.value.path == place / name
+    assert raised.value.operation == "new_random_access_file"
     assert place.fs.open_count == 0
-
-
-def test_nothing_is_read_of_a_filesystem_that_is_closed(tmp_path: Path):
-    file = tmp_path / "f"
-    file.write_bytes(b"content")
-    with PluginService() as service:
-        service.load()
-        filesystem = service.filesystem("")
-
-    with pytest.raises(ClosedError):
-        filesystem.read_file(str(file))
 
 
 def test_a_long_file_whose_reading_is_interrupted_is_closed(place):
     uri = place.write("f", b"x" * 3 * SHORT_FILE)
-    for point in points():
-        more = interrupt(lambda: place.fs.read_file(uri), point=point)
+    for _ in interrupted(lambda: None, lambda _: place.fs.read_file(uri)):
         assert place.fs.open_count == 0
-        if not more:
-            assert point
-            break
+
+
+class FileOfPython(RandomAccessFile):
+    """A file of zeros, which notes what is read."""
+
+    uri = "store://bucket/file"
+
+    def __init__(self, length, before_read=lambda offset: None):
+        self.reads = []
+        self._length = length
+        self._before_read = before_read
+
+    def readinto(self, offset, buffer):
+        self._before_read(offset)
+        self.reads.append((offset, len(buffer)))
+        return len(buffer)
+
+    def known_length(self):
+        return self._length
+
+    def close(self):
+        self.reads.append("closed")
 
 
 def test_a_file_of_python_is_read_whole_by_the_length_that_it_knows():
-    asked = []
+    file = FileOfPython(3 * SHORT_FILE)
+    fs = Filesystem("py", "mine")
+    fs.new_random_access_file = lambda _: file
 
-    class File(RandomAccessFile):
-        uri = "py://f"
-
-        def readinto(self, offset, buffer):
-            asked.append((offset, len(buffer)))
-            return len(buffer)
-
-        def known_length(self):
-            return 3 * SHORT_FILE
-
-        def close(self):
-            asked.append("closed")
-
-    class Store(Filesystem):
-        def new_random_access_file(self, _uri):
-            return File()
-
-    assert Store("py", "mine").read_file("py://f") == bytes(3 * SHORT_FILE)
-    assert asked == [(0, 3 * SHORT_FILE), "closed"]
+    assert fs.read_file("py://f") == bytes(3 * SHORT_FILE)
+    assert file.reads == [(0, 3 * SHORT_FILE), "closed"]
 
 
 def test_a_read_in_pieces_ends_when_all_of_them_have_come():
     began = threading.Event()
-    served = []
+    file = FileOfPython(10, lambda offset: began.set() if offset else began.wait(60))
 
-    class Late(RandomAccessFile):
-        uri = "store://bucket/file"
-
-        def readinto(self, offset, buffer):
-            if offset:
-                began.set()
-            else:
-                began.wait(60)
-            served.append(offset)
-            return len(buffer)
-
-        def close(self):
-            """Nothing is open."""
-
-    assert PiecewiseReader(Late(), 4, length=10).read(0, 10) == bytes(10)
-    assert sorted(served) == [0, 4, 8]
+    assert PiecewiseReader(file, 4, length=10).read(0, 10) == bytes(10)
+    assert sorted(offset for offset, _ in file.reads) == [0, 4, 8]
 
 
-def flags_of_memory(data: bytes) -> list[str]:
+def flags_of_memory(data):
     """Return the flags that the kernel has for the memory of the byte in the middle."""
     middle = int(ffi.cast("uintptr_t", ffi.from_buffer("char[]", data))) + len(data) // 2
     found = ""
@@ -142,33 +117,14 @@ _LONG = 40 << 20
 _DONTNEED = 4  # MADV_DONTNEED
 
 
-class Awaited(RandomAccessFile):
-    """A file of a store that does not answer before pages were brought."""
-
-    uri = "store://bucket/file"
-
-    def __init__(self) -> None:
-        self.may_answer = threading.Event()
-
-    def readinto(self, offset, buffer):
-        assert self.may_answer.wait(60)
-        return len(buffer)
-
-    def known_length(self):
-        return _LONG
-
-    def close(self):
-        """Nothing is open."""
-
-
-def pages_of(target: memoryview) -> tuple[int, int]:
+def pages_of(target):
     """Return the numbers of the first page wholly within some memory and of that behind it."""
     page = os.sysconf("SC_PAGE_SIZE")
     start = int(ffi.cast("uintptr_t", ffi.from_buffer("char[]", target)))
     return -(-start // page), (start + len(target)) // page
 
 
-def fresh_bytes_without_pages(n: int) -> tuple[bytes, memoryview]:
+def fresh_bytes_without_pages(n):
     """Return fresh bytes, of a free part of the heap too, of which no page is there."""
     data, target = plugin_filesystem.fresh_bytes(n)
     first, end = (number * os.sysconf("SC_PAGE_SIZE") for number in pages_of(target))
@@ -177,7 +133,7 @@ def fresh_bytes_without_pages(n: int) -> tuple[bytes, memoryview]:
     return data, target
 
 
-def are_present(target: memoryview) -> bool:
+def are_present(target):
     """Return whether all pages that lie wholly within some memory are there."""
     first, end = pages_of(target)
     with Path("/proc/self/pagemap").open("rb", buffering=0) as pages:
@@ -187,13 +143,15 @@ def are_present(target: memoryview) -> bool:
 
 
 def test_pages_are_brought_before_anything_has_come(monkeypatch):
-    file, seen = Awaited(), []
+    """A file of a store does not answer before."""
+    may_answer, seen = threading.Event(), []
+    file = FileOfPython(_LONG, lambda _: may_answer.wait(60))
 
     def bring_pages(target):
         seen.append(are_present(target))
         plugin_filesystem.bring_pages(target)
         seen.append(are_present(target))
-        file.may_answer.set()
+        may_answer.set()
 
     monkeypatch.setattr(store_files, "fresh_bytes", fresh_bytes_without_pages)
     monkeypatch.setattr(store_files, "bring_pages", bring_pages)

@@ -1,7 +1,5 @@
 """One warm process serves batch after batch, and comes again when it is gone."""
 
-from __future__ import annotations
-
 import os
 import signal
 from pathlib import Path

@@ -3,8 +3,6 @@
 The process in which a plugin ran writes entries: each field has its type and bounds, or is refused.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 import re

@@ -1,7 +1,5 @@
 """Nothing in a folder of hostile libraries takes the application down, and each is explained."""
 
-from __future__ import annotations
-
 import json
 
 from tests.first_contact.conftest import processes_with

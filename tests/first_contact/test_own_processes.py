@@ -1,7 +1,5 @@
 """Each plugin has a process of its own, so none has a say in what is found of another."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

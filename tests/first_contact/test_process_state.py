@@ -1,7 +1,5 @@
 """What a plugin changes of its process is named; what takes others down is quarantine."""
 
-from __future__ import annotations
-
 import os
 import resource
 from contextlib import contextmanager
@@ -169,23 +167,6 @@ def test_functions_at_each_fork_are_no_change_and_are_found_where_they_crash():
     assert (found.incident, found.notes) == (None, ())
     assert (incident.violation.rule_id, incident.last_call) == ("LD-060", "its functions at a fork")
     assert "aborted with SIGABRT" in incident.violation.message
-
-
-@pytest.mark.parametrize(
-    ("deed", "place", "rule"),
-    [
-        ("ALARM", "INIT", "LD-121"),
-        ("NO_FILE_SIZE", "INIT", "LD-120"),
-        ("CRASH", "DESTRUCTOR", "LD-146"),
-    ],
-)
-def test_a_user_can_take_it_as_a_warning(deed, place, rule):
-    limits = Limits(seconds=60.0, accept=frozenset({rule}))
-    found = find_one(deed, place, "filesystem", limits=limits)
-
-    assert found.incident is None
-    assert found.offer.schemes == ("misdeed",)
-    assert [note.message.endswith(f"({rule}, accepted)") for note in found.notes].count(True) == 1
 
 
 @pytest.mark.parametrize("deed", ["FILTER_OPEN", "HIDE_PROC", "NO_FILES", "NO_ADDRESSES"])

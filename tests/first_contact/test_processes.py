@@ -1,7 +1,5 @@
 """The child processes themselves: what they are given, and that nothing is left of them."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re

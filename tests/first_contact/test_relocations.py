@@ -1,7 +1,5 @@
 """A library whose relocations lead outside of it is never mapped: what it would hit is chance."""
 
-from __future__ import annotations
-
 import struct
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A signal does to a trial what it does to an application; what the trial itself uses counts."""
 
-from __future__ import annotations
-
 import shutil
 import signal
 

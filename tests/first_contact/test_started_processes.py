@@ -1,7 +1,5 @@
 """What is said of the processes that a plugin starts, and that none of them is left."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import time

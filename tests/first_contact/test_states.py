@@ -1,7 +1,5 @@
 """What becomes of the plugins of a service, and what the command line reports of them."""
 
-from __future__ import annotations
-
 import json
 import shutil
 

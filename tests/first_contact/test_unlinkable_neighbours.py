@@ -1,7 +1,5 @@
 """LD-112: a plugin without devices whose backend cannot be linked without TensorFlow."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

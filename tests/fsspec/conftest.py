@@ -1,10 +1,9 @@
-"""A service with the bundled plugins, and places in its filesystems to work in."""
+"""Services with the bundled plugins or a store of a network, and places in them to work in."""
 
 from __future__ import annotations
 
 import importlib
 import itertools
-import os
 import sys
 
 import pytest
@@ -12,9 +11,8 @@ from fsspec.registry import _registry
 
 from modular_tf.fsspec import ModularFileSystem, origin, registration
 from modular_tf.service.service import PluginService
-from tests.fixtures.children import describe
 from tests.fixtures.clients import client_libraries
-from tests.fixtures.process_group import run_in_group
+from tests.fsspec.far_store import FarStore, serve
 
 _serial = itertools.count()
 
@@ -23,7 +21,6 @@ _serial = itertools.count()
 def service():
     """All bundled plugins, loaded."""
     with PluginService() as service:
-        service.discover()
         service.load()
         yield service
 
@@ -53,6 +50,26 @@ def ram_path(ram):
 
 
 @pytest.fixture
+def local(service):
+    """The filesystem of the disk."""
+    return ModularFileSystem("file", service=service)
+
+
+@pytest.fixture
+def store():
+    """A store in memory that counts as one of a network."""
+    return FarStore()
+
+
+@pytest.fixture
+def far(store):
+    """The filesystem of `store`."""
+    service, fs = serve(store)
+    with service:
+        yield fs
+
+
+@pytest.fixture
 def untouched_registry(monkeypatch):
     """Take back what a test does to fsspec's registry, and begin with no service registered."""
     monkeypatch.setattr(origin, "registered", {})
@@ -62,24 +79,3 @@ def untouched_registry(monkeypatch):
     yield
     _registry.clear()
     _registry.update(before)
-
-
-@pytest.fixture
-def mtf_in(tmp_path):
-    """Make a runner of `modular-tf` with an environment and global options; it gives stdout."""
-
-    def make(environment, *options):
-        def command(*words, status=0):
-            child = run_in_group(
-                [sys.executable, "-m", "modular_tf", *map(str, (*options, *words))],
-                cwd=tmp_path,
-                env={**os.environ, **environment},
-                timeout=120,
-            )
-            if child.returncode != status:
-                pytest.fail(describe(child), pytrace=False)
-            return child.stdout
-
-        return command
-
-    return make

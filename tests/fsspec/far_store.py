@@ -56,6 +56,21 @@ class FarStore(MemoryStore):
         """Return whether so many calls were under way together."""
         return self._to_wait[operation] == 0 and not self.barriers[operation].broken
 
+    def most_at_once(self, operation: str) -> list[int]:
+        """Note how many calls of an operation are under way at each of them; return the notes."""
+        under_way, seen, lock = [], [], threading.Lock()
+
+        def enter(path: str) -> None:
+            with lock:
+                under_way.append(path)
+                seen.append(len(under_way))
+            threading.Event().wait(0.005)  # so that a call too many would come meanwhile
+            with lock:
+                under_way.remove(path)
+
+        self.hooks[operation] = enter
+        return seen
+
     def count(self, operation: str) -> int:
         """Return how often an operation was called."""
         return sum(called == operation for called, *_ in self.calls)

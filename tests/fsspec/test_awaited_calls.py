@@ -4,29 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import threading
 
 import pytest
 
 from modular_tf.errors import InternalError, PermissionDeniedError
 from modular_tf.fsspec import ModularFileSystem, awaited
+from tests.fixtures.forked_children import in_a_fork
 from tests.fsspec.far_store import AT_ONCE, SCHEME, TOP, FarStore, serve
 
 NAMES = [f"{TOP}/f{number:02}" for number in range(3 * AT_ONCE)]
 
 
 @pytest.fixture
-def store():
-    store = FarStore()
+def store(store):
     store.files = {f"/{name.partition('/')[2]}": name.encode() for name in NAMES}
     return store
 
 
 @pytest.fixture
-def fs(store):
-    service, _ = serve(store)
-    with service:
-        yield ModularFileSystem(SCHEME, service=service, asynchronous=True)
+def fs(far):
+    return ModularFileSystem(SCHEME, service=far.service, asynchronous=True)
 
 
 async def all_of(*calls):
@@ -34,18 +33,8 @@ async def all_of(*calls):
 
 
 def test_calls_are_made_at_once_and_no_more_than_allowed(fs, store):
-    under_way, seen, lock = [], [], threading.Lock()
-
-    def enter(path):
-        with lock:
-            under_way.append(path)
-            seen.append(len(under_way))
-        threading.Event().wait(0.005)
-        with lock:
-            under_way.remove(path)
-
     store.meet("read")
-    store.hooks["read"] = enter
+    seen = store.most_at_once("read")
     found = asyncio.run(all_of(*(fs._cat_file(name, 0, 100) for name in NAMES)))
 
     assert found == [name.encode() for name in NAMES]
@@ -53,7 +42,7 @@ def test_calls_are_made_at_once_and_no_more_than_allowed(fs, store):
     assert max(seen) == AT_ONCE
 
 
-def test_every_operation_is_awaited(fs, store, tmp_path):
+def test_every_operation_is_awaited(fs, tmp_path):
     async def use():
         await fs._pipe_file(f"{TOP}/new", b"0123456789")
         await fs._cp_file(f"{TOP}/new", f"{TOP}/copy")
@@ -96,24 +85,18 @@ def test_an_exit_in_a_call_does_not_end_the_event_loop(fs, store):
     def leave(_path):
         raise SystemExit
 
-    store.hooks["stat"] = leave
-
     async def use():
         with pytest.raises(InternalError, match="SystemExit"):
             await fs._info(NAMES[0])
         return await fs._cat_file(NAMES[0], 0, 5)
 
+    store.hooks["stat"] = leave
     assert asyncio.run(use()) == b"store"
 
 
 def test_a_call_whose_await_was_cancelled_is_not_begun(fs, store):
     begun, may_end = threading.Event(), threading.Event()
-
-    def enter(_path):
-        begun.set()
-        may_end.wait(60)
-
-    store.hooks["stat"] = enter
+    store.hooks["stat"] = lambda _: (begun.set(), may_end.wait(60))
 
     async def use():
         loop = asyncio.get_running_loop()
@@ -175,18 +158,12 @@ def test_a_call_that_finds_no_thread_holds_up_no_other_loop(thread_starts):
 def test_a_forked_child_makes_calls_of_its_own(fs, store, uses_loop):
     asyncio.run(all_of(*(fs._info(name) for name in NAMES)))
     blocked, may_end = threading.Event(), threading.Event()
-
-    def block(_path):
-        blocked.set()
-        may_end.wait(60)
-
-    store.hooks["stat"] = block
+    store.hooks["stat"] = lambda _: (blocked.set(), may_end.wait(60))
     thread = threading.Thread(target=lambda: asyncio.run(all_of(*map(fs._info, NAMES))))
     thread.start()
-    blocked.wait(60)
+    assert blocked.wait(60)
     store.hooks.clear()
-    child = os.fork()
-    if not child:
+    if not (child := os.fork()):
         found = asyncio.run(fs._find(TOP)) if uses_loop else fs.find(TOP)
         os._exit(0 if found == NAMES else 1)
     may_end.set()
@@ -194,42 +171,27 @@ def test_a_forked_child_makes_calls_of_its_own(fs, store, uses_loop):
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-def test_an_interrupt_ends_a_program_whose_call_hangs(run_python):
-    run_python(
-        """
-        import asyncio, signal, threading
-        from modular_tf.fsspec import ModularFileSystem
-        from tests.fsspec.far_store import SCHEME, TOP, FarStore, serve
+@in_a_fork
+def test_an_interrupt_ends_a_program_whose_call_hangs():
+    store, hung = FarStore(), threading.Event()
+    service, _ = serve(store)
+    fs = ModularFileSystem(SCHEME, service=service, asynchronous=True)
 
-        store = FarStore()
-        service, _ = serve(store)
-        fs = ModularFileSystem(SCHEME, service=service, asynchronous=True)
-        hung = threading.Event()
+    async def use():
+        call = asyncio.ensure_future(fs._info(f"{TOP}/f"))
+        await asyncio.get_running_loop().run_in_executor(None, hung.wait)
+        signal.raise_signal(signal.SIGINT)
+        await call
 
-        def hang(path):
-            hung.set()
-            threading.Event().wait()
-
-        async def use():
-            call = asyncio.ensure_future(fs._info(f"{TOP}/f"))
-            await asyncio.get_running_loop().run_in_executor(None, hung.wait)
-            signal.raise_signal(signal.SIGINT)
-            await call
-
-        store.hooks["stat"] = hang
-        try:
-            asyncio.run(use())
-        except KeyboardInterrupt:
-            print("interrupted")
-        """,
-        timeout=60,
-    )
+    store.hooks["stat"] = lambda _: (hung.set(), threading.Event().wait())
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(use())
 
 
-def test_an_instance_that_no_coroutine_uses_is_a_synchronous_one(fs, store):
-    one = ModularFileSystem(SCHEME, service=fs.service)
+def test_an_instance_that_no_coroutine_uses_is_a_synchronous_one(far, store):
+    one = ModularFileSystem(SCHEME, service=far.service)
 
     assert not one.async_impl
-    assert one == ModularFileSystem(SCHEME, service=fs.service)
+    assert one == ModularFileSystem(SCHEME, service=far.service)
     assert one.find(TOP) == NAMES
     assert not any(thread.name == "fsspecIO" for thread in threading.enumerate())

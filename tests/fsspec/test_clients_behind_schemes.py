@@ -1,99 +1,155 @@
-"""Clients that others wrote, behind a scheme of ours, at an emulated store."""
+"""Clients that others wrote, behind a scheme of ours, at an emulated S3.
+
+What they do is in functions that run in forks of an interpreter with the client, in which an
+installed package brings it as the scheme `mine`.
+"""
 
 from __future__ import annotations
 
+import gc
+import hashlib
+import io
+import os
+import sys
+from contextlib import redirect_stderr, suppress
 from textwrap import dedent
+from threading import Thread
 
 import pytest
 
+import modular_tf as mtf
+from modular_tf import errors, gfile
+from modular_tf.cli.main import run as run_command
+from modular_tf.fsspec import ModularFileSystem
 from tests.emulators.conversation import ask
-from tests.fixtures.clients import S3_CLIENTS as MAKE
-from tests.fixtures.clients import client_libraries, with_places
+from tests.fixtures.clients import S3_CLIENTS, client_libraries, with_places
+
+pytestmark = pytest.mark.emulator
+
+IMPORTS = {
+    "s3fs": "s3fs, aiobotocore.session",
+    "obstore": "obstore.store",
+    "obstore.fsspec": "obstore.fsspec",
+    "pyarrow": "pyarrow.fs",
+    "pyarrow.by.fsspec": "pyarrow.fs, fsspec.implementations.arrow",
+}
+SIGNED = {"Authorization": "AWS nobody:signature"}
 
 
-@pytest.mark.emulator
-@pytest.mark.parametrize("client", MAKE)
-def test_files_are_read_and_directories_renamed(client, s3_store, run_python):
-    subject = """
-        import modular_tf as mtf
-        from modular_tf import gfile
+def of_clients(*names, but=()):
+    """Run a test for each client, and all tests of a client in one worker."""
+    chosen = [name for name in names or S3_CLIENTS if name not in but]
+    rows = [pytest.param(name, marks=pytest.mark.xdist_group(f"client {name}")) for name in chosen]
+    return pytest.mark.parametrize("client", rows, indirect=True)
 
-        FILES = {"a": b"1" * 1000, "sub/b": b"2", "sub/deep/c": b"3"}
-        mtf.default_service().register_filesystem("mine", fs)
-        base = f"mine://fixture/{client}"
-        for old in ("d", "m[1]"):
-            gfile.makedirs(f"{base}/{old}/sub/deep")
-            for name, data in FILES.items():
-                with gfile.GFile(f"{base}/{old}/{name}", "wb") as file:
-                    file.write(data)
-            gfile.rename(f"{base}/{old}", f"{base}/new-{old[0]}")
-            assert not gfile.exists(f"{base}/{old}/a"), old
-            assert not gfile.exists(f"{base}/{old}/sub/deep/c"), old
-            for name, data in FILES.items():
+
+@pytest.fixture
+def client(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def package_with(tmp_path_factory):
+    """Return the folder of a package that brings a client, as the scheme `mine`."""
+    made = {}
+
+    def install(client):
+        if client not in made:
+            folder = made[client] = tmp_path_factory.mktemp("brings_mine")
+            code = (
+                f"import os\nendpoint = os.environ['TESTS_ENDPOINT']\n{dedent(S3_CLIENTS[client])}"
+            )
+            hook = """
+                from modular_tf.hookspecs import hookimpl
+
+                @hookimpl
+                def modular_tf_filesystems():
+                    return {"mine": fs}
+            """
+            (folder / "brings_mine.py").write_text(code + dedent(hook))
+            facts = folder / "brings_mine-1.dist-info"
+            facts.mkdir()
+            (facts / "METADATA").write_text(
+                "Metadata-Version: 2.1\nName: brings-mine\nVersion: 1\n"
+            )
+            (facts / "entry_points.txt").write_text("[modular_tf.hooks]\nmine = brings_mine\n")
+        return made[client]
+
+    return install
+
+
+@pytest.fixture
+def do(client, distant_s3, package_with, fork_server, tmp_path):
+    """Call a function of this module in a fork of an interpreter with the client."""
+    libraries = [] if "pyarrow" in client else [client_libraries("store-clients")]
+    environment = {
+        **distant_s3.environment,
+        **with_places(*libraries, package_with(client)),
+        "TESTS_ENDPOINT": distant_s3.endpoint,
+    }
+    server = fork_server(f"import {IMPORTS[client]}, {__name__}", environment)
+
+    def call(function, *arguments):
+        code = f"from {__name__} import *; {function.__name__}(*{arguments!r})"
+        done = server.run(code, folder=tmp_path, environment=environment, timeout=120)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return call
+
+
+# ---- what runs in the forks ----
+
+
+def stored(key, data=None):
+    """Return what the store has, or put it there; without any of the clients."""
+    url = f"{os.environ['TESTS_ENDPOINT']}/fixture/{key}"
+    return ask("GET" if data is None else "PUT", url, data, headers=SIGNED).body
+
+
+def count_requests():
+    """Return how many requests there were since this was called last."""
+    url = f"{os.environ['TESTS_ENDPOINT']}/-/requests"
+    found = ask("GET", url).json()["requests"]
+    ask("DELETE", url)
+    return found
+
+
+def mine():
+    return mtf.default_service().filesystem("mine")
+
+
+def rename_directories(client):
+    files = {"a": b"1" * 1000, "sub/b": b"2", "sub/deep/c": b"3"}
+    base = f"mine://fixture/{client}"
+    for old in ("d", "m[1]"):
+        gfile.makedirs(f"{base}/{old}/sub/deep")
+        for name, data in files.items():
+            with gfile.GFile(f"{base}/{old}/{name}", "wb") as file:
+                file.write(data)
+        gfile.rename(f"{base}/{old}", f"{base}/new-{old[0]}")
+        assert not gfile.exists(f"{base}/{old}/a"), old
+        assert not gfile.exists(f"{base}/{old}/sub/deep/c"), old
+        for name, data in files.items():
+            for length in (1000, 1):
                 with gfile.GFile(f"{base}/new-{old[0]}/{name}", "rb") as file:
-                    assert file.read() == data, (old, name)
-                with gfile.GFile(f"{base}/new-{old[0]}/{name}", "rb") as file:
-                    assert file.read(1) == data[:1], (old, name)
-    """
-    names = f"endpoint, client = {s3_store.endpoint!r}, {client!r}"
-    code = "\n".join(map(dedent, (names, MAKE[client], subject)))
-    run_python(code, env={**s3_store.environment, **_with_client(client)}, timeout=120)
+                    assert file.read(length) == data[:length], (old, name)
 
 
-@pytest.mark.emulator
-def test_directories_that_s3_has_marked_are_moved_and_deleted(s3_store, run_python):
-    """As the console of Amazon makes them; s3fs makes and removes none."""
-    for key in ("marks/", "marks/a", "marks/sub/", "marks/sub/b", "empty/", "with-empty/in/"):
-        data = b"" if key.endswith("/") else b"x"
-        assert ask("PUT", f"{s3_store.endpoint}/fixture/{key}", data).status == 200
-    assert ask("PUT", f"{s3_store.endpoint}/fixture/with-empty/a", b"x").status == 200
-    subject = """
-        import modular_tf as mtf
-        from modular_tf import errors
+def move_marked_directories():
+    base = "mine://fixture"
+    mine().rename_file(f"{base}/marks", f"{base}/moved")
+    mine().delete_dir(f"{base}/empty")
+    assert not any(mine().path_exists(f"{base}/{name}") for name in ("marks", "empty"))
+    assert mine().read_file(f"{base}/moved/sub/b") == b"x"
+    with pytest.raises(errors.FailedPreconditionError, match="with-empty/in"):
+        mine().rename_file(f"{base}/with-empty", f"{base}/elsewhere")
+    assert mine().get_children(f"{base}/with-empty") == ["a", "in"]
+    assert not mine().path_exists(f"{base}/elsewhere")
 
-        mtf.default_service().register_filesystem("mine", fs)
-        mine, base = mtf.default_service().filesystem("mine"), "mine://fixture"
-        mine.rename_file(f"{base}/marks", f"{base}/moved")
-        mine.delete_dir(f"{base}/empty")
-        assert not any(mine.path_exists(f"{base}/{name}") for name in ("marks", "empty"))
-        assert mine.read_file(f"{base}/moved/sub/b") == b"x"
-        try:
-            mine.rename_file(f"{base}/with-empty", f"{base}/elsewhere")
-        except errors.FailedPreconditionError as error:
-            assert "with-empty/in" in str(error), error
-        else:
-            raise AssertionError("an empty directory is lost")
-        assert mine.get_children(f"{base}/with-empty") == ["a", "in"]
-        assert not mine.path_exists(f"{base}/elsewhere")
-    """
-    code = "\n".join(map(dedent, (f"endpoint = {s3_store.endpoint!r}", MAKE["s3fs"], subject)))
-    run_python(code, env={**s3_store.environment, **_with_client("s3fs")}, timeout=120)
-
-
-def _with_client(client, *places):
-    return with_places(
-        *([] if "pyarrow" in client else [client_libraries("store-clients")]), *places
-    )
-
-
-STORED = """
-    from urllib.request import Request, urlopen
-
-    def stored(key, data=None):
-        headers = {"Authorization": "AWS nobody:signature", "Content-Type": "bytes"}
-        url = f"{endpoint}/fixture/{key}"
-        method = "GET" if data is None else "PUT"
-        return urlopen(Request(url, data, headers, method=method)).read()
-"""
-"""What the store has, without any of the clients."""
 
 KEYS = (
-    "slashes/a//b",
-    "beside/a",
-    "beside//b",
-    "both/two",
-    "both/two/child",
-    "marked/",
+    *("slashes/a//b", "beside/a", "beside//b", "both/two", "both/two/child", "marked/"),
     "marked/a",
 )
 SAID = {
@@ -103,188 +159,275 @@ SAID = {
 }
 
 
-@pytest.mark.emulator
-@pytest.mark.parametrize("client", MAKE)
-def test_what_no_path_leads_to_is_named(client, s3_store, run_python, tmp_path):
-    top = f"fixture/{client}"
-    signed = {"Authorization": "AWS nobody:signature"}
-
+def name_what_no_path_leads_to(client):
+    top = f"fixture/{client}-odd"
     for key in KEYS:
-        data = b"" if key.endswith("/") else key.encode()
-        assert ask("PUT", f"{s3_store.endpoint}/{top}/{key}", data).status == 200
-
-    def is_there(key):
-        return ask("GET", f"{s3_store.endpoint}/{top}/{key}", headers=signed).status == 200
-
-    _install_hook(tmp_path, f"endpoint = {s3_store.endpoint!r}\n{dedent(MAKE[client])}")
-    environment = {**s3_store.environment, **_with_client(client, tmp_path)}
-    code = """
-        import sys
-        from modular_tf.cli.main import run
-
-        for words in sys.argv[1:]:
-            print(f"== {words}", file=sys.stderr)
-            print("status:", int(run(["fs", *words.split()])), file=sys.stderr)
-    """
-    shown = {}
+        stored(f"{client}-odd/{key}", b"" if key.endswith("/") else key.encode())
     for folder in (*SAID, "marked"):
-        uri, target = f"mine://{top}/{folder}", tmp_path / folder
-        words = [f"ls {uri}", f"du {uri}", f"cp -r {uri} {target}", f"sync {uri} {target}-too"]
+        uri = f"mine://{top}/{folder}"
+        commands = [f"ls {uri}", f"du {uri}", f"cp -r {uri} {folder}", f"sync {uri} {folder}-too"]
         if folder in SAID:
-            words.append(f"rm -r {uri}")
-        for part in run_python(code, *words, env=environment).stderr.split("== ")[1:]:
-            shown[part.split()[0], folder] = part
-
-    for (verb, folder), said in shown.items():
-        if verb == "rm":  # a client removes all that its store has, or fails
-            left = [key for key in KEYS if key.startswith(f"{folder}/") and is_there(key)]
-            assert ("status: 1" in said) == bool(left), (said, left)
-        elif folder == "marked" or (verb, folder) == ("ls", "slashes"):
-            assert "status: 0" in said
-        else:
-            assert "status: 1" in said
-            # The error of obstore itself names a path with "//".
-            is_obstores = client.startswith("obstore") and "//" in said.split("\n", 1)[1]
-            assert SAID[folder] in said or is_obstores
-
-
-def _install_hook(folder, code):
-    """Write a distribution that brings the scheme `mine`, as its module `brings_mine` says."""
-    hook = """
-        from modular_tf.hookspecs import hookimpl
-
-        @hookimpl
-        def modular_tf_filesystems():
-            return {"mine": fs}
-    """
-    (folder / "brings_mine.py").write_text(code + dedent(hook))
-    facts = folder / "brings_mine-1.dist-info"
-    facts.mkdir()
-    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: brings-mine\nVersion: 1\n")
-    (facts / "entry_points.txt").write_text("[modular_tf.hooks]\nmine = brings_mine\n")
-
-
-@pytest.mark.emulator
-@pytest.mark.parametrize("size", [9, 12 << 20])
-@pytest.mark.parametrize("client", ["s3fs", "obstore.fsspec", "obstore", "pyarrow"])
-def test_what_is_given_up_is_not_stored(client, size, s3_store, run_python):
-    """In a `with` block that an exception leaves, and where nobody closed what lacks bytes."""
-    subject = """
-        import gc, os, sys
-        import modular_tf as mtf
-        from modular_tf import errors, gfile
-
-        SIZE = int(sys.argv[1])
-        mtf.default_service().register_filesystem("mine", fs)
-        mine = mtf.default_service().filesystem("mine")
-        uri = f"mine://fixture/given-up-{client}-{SIZE}"
-        OPENERS = {
-            "file": lambda: mine.new_writable_file(uri),
-            "stream": lambda: mine.open(uri, "wb"),
-            "text": lambda: mine.open(uri, "w"),
-            "raw": lambda: mine.open(uri, "wb", 0),
-            "gfile": lambda: gfile.GFile(uri, "wb"),
-        }
-
-        def write(file, data):
-            if hasattr(file, "append"):
-                file.append(data)
+            commands.append(f"rm -r {uri}")
+        for words in commands:
+            with redirect_stderr(io.StringIO()) as output:
+                status = int(run_command(["fs", *words.split()]))
+            verb, said = words.split()[0], output.getvalue()
+            if verb == "rm":  # a client removes all that its store has, or fails
+                below = [key for key in KEYS if key.startswith(f"{folder}/")]
+                left = [key for key in below if stored(f"{client}-odd/{key}") == key.encode()]
+                assert (status == 1) == bool(left), (words, said, left)
+            elif folder == "marked" or (verb, folder) == ("ls", "slashes"):
+                assert status == 0, (words, said)
             else:
-                file.write(data.decode() if hasattr(file, "encoding") else data)
+                assert status == 1, (words, said)
+                # The error of obstore itself names a path with "//".
+                assert SAID[folder] in said or (client.startswith("obstore") and "//" in said), said
 
-        def raising(frame, event, function):
-            ended = {"return": frame.f_code, "c_return": function}.get(event)
-            if ended is not None and ended is file_write:
+
+OPENERS = {
+    "file": lambda uri: mine().new_writable_file(uri),
+    "stream": lambda uri: mine().open(uri, "wb"),
+    "text": lambda uri: mine().open(uri, "w"),
+    "raw": lambda uri: mine().open(uri, "wb", 0),
+    "gfile": lambda uri: gfile.GFile(uri, "wb"),
+}
+
+
+def write_to(file, data):
+    if hasattr(file, "append"):
+        file.append(data)
+    else:
+        file.write(data.decode() if hasattr(file, "encoding") else data)
+
+
+def give_up(client, size, opener):
+    key = f"given-up-{client}-{size}-{opener}"
+    uri = f"mine://fixture/{key}"
+
+    def raising(frame, event, function):
+        if {"return": frame.f_code, "c_return": function}.get(event) == write_of_client:
+            raise KeyboardInterrupt
+
+    if "fs" in client:
+        import brings_mine
+
+        write_of_client = type(brings_mine.fs.open("fixture/other", "wb")).write.__code__
+    else:
+        write_of_client = os.pwrite
+    for how in ("exception", "interrupted", "healthy"):
+        stored(key, b"as it was")
+        is_healthy = how == "healthy"
+        if how == "exception":
+            with suppress(KeyboardInterrupt), OPENERS[opener](uri) as file:
+                write_to(file, bytes(size))
                 raise KeyboardInterrupt
-
-        if "fs" in client:
-            file_write = type(fs.open("fixture/other", "wb")).write.__code__
         else:
-            file_write = os.pwrite
-        for name, opener in OPENERS.items():
-            for how in ("exception", "interrupted", "healthy"):
-                stored(f"given-up-{client}-{SIZE}", b"as it was")
-                if how == "exception":
-                    try:
-                        with opener() as file:
-                            write(file, bytes(SIZE))
-                            raise KeyboardInterrupt
-                    except KeyboardInterrupt:
-                        pass
-                else:
-                    file = opener()
-                    sys.setprofile(raising if how == "interrupted" else None)
-                    try:
-                        write(file, bytes(SIZE))
-                        how = "healthy"  # of a buffer that holds all of it nothing was written
-                    except KeyboardInterrupt:
-                        pass
-                    sys.setprofile(None)
-                del file
-                gc.collect()
-                found = stored(f"given-up-{client}-{SIZE}")
-                is_kept = found == b"as it was"
-                assert is_kept == (how != "healthy"), (name, how, found[:9])
-        # A thread of obstore that is at work at the end of Python may abort the process.
-        os._exit(0)
-    """
-    names = f"endpoint, client = {s3_store.endpoint!r}, {client!r}"
-    code = "\n".join(map(dedent, (names, MAKE[client], STORED, subject)))
-    environment = {**s3_store.environment, **_with_client(client)}
-    run_python(code, str(size), env=environment, timeout=120)
+            file = OPENERS[opener](uri)
+            sys.setprofile(raising if how == "interrupted" else None)
+            with suppress(KeyboardInterrupt):
+                write_to(file, bytes(size))
+                is_healthy = True  # of a buffer that holds all of it nothing was written
+            sys.setprofile(None)
+        del file
+        gc.collect()
+        assert (stored(key) == b"as it was") == (not is_healthy), (how, stored(key)[:9])
+    # A thread of obstore that is at work at the end of Python may abort the process.
+    os._exit(0)
 
 
-@pytest.mark.emulator
-@pytest.mark.parametrize("client", MAKE)
-def test_a_client_may_keep_what_it_is_given(client, s3_store, run_python):
+def write_from_one_buffer(client):
+    sent, buffer = hashlib.sha256(), bytearray(11 << 20)
+    with mine().new_writable_file(f"mine://fixture/kept-{client}") as file:
+        for number in range(1, 4):
+            buffer[:] = bytes([number]) * len(buffer)
+            sent.update(buffer)
+            file.append(buffer)
+    found = stored(f"kept-{client}")
+    assert hashlib.sha256(found).digest() == sent.digest(), {*found}
+
+
+def read_a_long_file(client):
+    data = bytes(range(256)) * (20 << 12)
+    uri = f"mine://fixture/long-{client}"
+    with mine().new_writable_file(uri) as file:
+        file.append(data)
+    target = bytearray(len(data) + 5)
+    with mine().new_random_access_file(uri) as file:
+        assert file.read(0, len(data) + 5) == data
+        thread = Thread(target=lambda: file.readinto(0, target))
+        thread.start()
+        thread.join()
+    assert target == data + bytes(5)
+
+
+COUNT = 1200  # two pages of a listing
+
+
+def run_commands_on_many():
+    os.mkdir("local")  # noqa: PTH102
+    for number in range(COUNT):
+        with open(f"local/f{number:04}", "wb") as file:  # noqa: PTH123
+            file.write(b"x" * number)
+    uri = "mine://fixture/many"
+    for words in (
+        f"ls -l {uri}",
+        f"du {uri}",
+        f"find --min-size 1000 {uri}",
+        f"sync --size-only local {uri}",
+        f"sync --size-only {uri} local",
+        f"rm -r -n {uri}",
+    ):
+        count_requests()
+        assert int(run_command(["fs", *words.split()])) == 0, words
+        requests = count_requests()
+        # The root is looked at as a file and as a directory; a listing has two pages.
+        assert sum(requests.values()) <= 12, (words, requests)
+
+
+def list_by_each_face():
+    service = mtf.default_service()
+    service.load()
+    fs = ModularFileSystem("mine", service=service)
+    sizes = {f"fixture/many/f{number:04}": number for number in range(COUNT)}
+    count_requests()
+    for face, call in {
+        "ls": lambda: {one["name"]: one["size"] for one in fs.ls("fixture/many")},
+        "find": lambda: {k: e["size"] for k, e in fs.find("fixture/many", detail=True).items()},
+        "du": lambda: fs.du("fixture/many", total=False),
+        "walk": lambda: {
+            f"{top}/{name}": entry["size"]
+            for top, _, files in fs.walk("fixture/many", detail=True)
+            for name, entry in files.items()
+        },
+        "gfile.walk": lambda: {
+            f"{top}/{name}".removeprefix("mine://"): sizes[f"fixture/many/{name}"]
+            for top, _, names in gfile.walk("mine://fixture/many")
+            for name in names
+        },
+    }.items():
+        assert call() == sizes, face
+        requests = count_requests()
+        assert sum(requests.values()) <= 9, (face, requests)
+    some = fs.ls("fixture/many")[7]
+    stat = fs.filesystem.stat("mine://" + some["name"])
+    assert (some["size"], some["mtime_ns"] // 10**9) == (stat.length, stat.mtime_nsec // 10**9)
+
+
+def see_changes(client):
+    top = f"changing-{client}"
+    root = f"mine://fixture/{top}"
+
+    def seen():
+        names = gfile.listdir(root)
+        assert [name for _, _, files in gfile.walk(root) for name in files] == names
+        return {name: gfile.stat(f"{root}/{name}").length for name in names}
+
+    stored(f"{top}/a", b"1")
+    assert seen() == {"a": 1}
+    stored(f"{top}/a", b"22")
+    assert gfile.stat(f"{root}/a").length == 2
+    stored(f"{top}/b", b"")
+    assert gfile.exists(f"{root}/b")
+    assert seen() == {"a": 2, "b": 0}
+    with gfile.GFile(f"{root}/a", "wb") as file:
+        file.write(b"4444")
+    assert gfile.stat(f"{root}/a").length == 4
+    with gfile.GFile(f"{root}/a", "rb") as file:
+        assert file.read() == b"4444"
+    gfile.remove(f"{root}/b")
+    assert seen() == {"a": 4}
+
+
+def replace_a_file():
+    stored("one", b"old one")
+    with open("new", "wb") as file:  # noqa: PTH123
+        file.write(b"new")
+    count_requests()
+    assert int(run_command(["fs", "cp", "new", "mine://fixture/one"])) == 0
+    requests = count_requests()
+    assert requests.pop("HEAD") <= 2
+    assert requests in ({"PUT": 1}, {"POST upload": 2, "PUT upload": 1})
+
+
+# ---- the tests ----
+
+
+@of_clients()
+def test_files_are_read_and_directories_renamed(client, do):
+    do(rename_directories, client)
+
+
+@of_clients("s3fs")
+def test_directories_that_s3_has_marked_are_moved_and_deleted(distant_s3, do):
+    """As the console of Amazon makes them; s3fs makes and removes none."""
+    keys = "marks/", "marks/a", "marks/sub/", "marks/sub/b", "empty/", "with-empty/in/"
+    for key in (*keys, "with-empty/a"):
+        data = b"" if key.endswith("/") else b"x"
+        assert ask("PUT", f"{distant_s3.endpoint}/fixture/{key}", data).status == 200
+    do(move_marked_directories)
+
+
+@of_clients()
+def test_what_no_path_leads_to_is_named(client, do):
+    do(name_what_no_path_leads_to, client)
+
+
+@pytest.mark.parametrize(
+    ("size", "opener"),
+    [*((9, opener) for opener in OPENERS), (12 << 20, "file"), (12 << 20, "text")],
+)
+@of_clients(but=["pyarrow.by.fsspec"])
+def test_what_is_given_up_is_not_stored(client, size, opener, do):
+    """In a `with` block that an exception leaves, and where nobody closed what lacks bytes."""
+    do(give_up, client, size, opener)
+
+
+@of_clients()
+def test_a_client_may_keep_what_it_is_given(client, do):
     """obstore sends it after its `write` has returned."""
-    subject = """
-        import hashlib
-        import modular_tf as mtf
-
-        mtf.default_service().register_filesystem("mine", fs)
-        mine = mtf.default_service().filesystem("mine")
-        sent, buffer = hashlib.sha256(), bytearray(11 << 20)
-        with mine.new_writable_file(f"mine://fixture/kept-{client}") as file:
-            for number in range(1, 7):
-                buffer[:] = bytes([number]) * len(buffer)
-                sent.update(buffer)
-                file.append(buffer)
-        found = stored(f"kept-{client}")
-        assert hashlib.sha256(found).digest() == sent.digest(), {*found}
-    """
-    names = f"endpoint, client = {s3_store.endpoint!r}, {client!r}"
-    code = "\n".join(map(dedent, (names, MAKE[client], STORED, subject)))
-    run_python(code, env={**s3_store.environment, **_with_client(client)}, timeout=120)
+    do(write_from_one_buffer, client)
 
 
-@pytest.mark.emulator
-@pytest.mark.parametrize("client", sorted(set(MAKE) - {"pyarrow.by.fsspec"}))
-def test_a_long_read_is_made_by_several_requests_at_once(client, distant_s3, run_python):
-    subject = """
-        from threading import Thread
-        import modular_tf as mtf
-
-        data = bytes(range(256)) * (20 << 12)
-        mtf.default_service().register_filesystem("mine", fs)
-        ours = mtf.default_service().filesystem("mine")
-        uri = f"mine://fixture/long-{client}"
-        with ours.new_writable_file(uri) as file:
-            file.append(data)
-        target = bytearray(len(data) + 5)
-        with ours.new_random_access_file(uri) as file:
-            assert file.read(0, len(data) + 5) == data
-            thread = Thread(target=lambda: file.readinto(0, target))
-            thread.start()
-            thread.join()
-        assert target == data + bytes(5)
-    """
-    names = f"endpoint, client = {distant_s3.endpoint!r}, {client!r}"
-    code = "\n".join(map(dedent, (names, MAKE[client], subject)))
+@of_clients(but=["pyarrow.by.fsspec"])
+def test_a_long_read_is_made_by_several_requests_at_once(client, distant_s3, do):
     distant_s3.set(delay_s=0.2)
     distant_s3.forget_requests()
-
-    run_python(code, env={**distant_s3.environment, **_with_client(client)}, timeout=120)
+    try:
+        do(read_a_long_file, client)
+    finally:
+        distant_s3.set(delay_s=0)
 
     assert distant_s3.requests()["GET range"] == 2 * 3
     assert distant_s3.most_at_once() >= 3
+
+
+@pytest.fixture(scope="module")
+def many_objects(distant_s3):
+    for number in range(COUNT):
+        key = f"{distant_s3.endpoint}/fixture/many/f{number:04}"
+        assert ask("PUT", key, b"x" * number).status == 200
+
+
+# What obstore.fsspec lists has no time of modification.
+@of_clients(but=["obstore.fsspec"])
+@pytest.mark.usefixtures("many_objects")
+def test_no_object_is_asked_for_its_size(do):
+    do(run_commands_on_many)
+
+
+@of_clients(but=["obstore.fsspec"])
+@pytest.mark.usefixtures("many_objects")
+def test_names_of_the_faces_are_asked_by_listings(do):
+    do(list_by_each_face)
+
+
+@of_clients()
+def test_a_change_by_others_and_an_own_one_are_seen(client, do):
+    do(see_changes, client)
+
+
+# Of a file of pyarrow that fsspec hands on nobody knows when it is stored.
+@of_clients(but=["pyarrow.by.fsspec"])
+def test_a_file_is_replaced_by_its_own_name(do):
+    """No other object is stored, copied and deleted for it."""
+    do(replace_a_file)

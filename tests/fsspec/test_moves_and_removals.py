@@ -1,16 +1,16 @@
-"""`mv` and `rm` of lists, patterns and levels: exactly what was meant, and nothing behind links."""
+"""`mv` and `rm` of lists, patterns and levels: exactly what was meant, and nothing behind links.
+
+`tests/trees` holds them to the same rules on all stores.
+"""
 
 from __future__ import annotations
+
+from contextlib import nullcontext
 
 import pytest
 
 from modular_tf.errors import FailedPreconditionError
 from modular_tf.fsspec import ModularFileSystem
-
-
-@pytest.fixture
-def local(service):
-    return ModularFileSystem("file", service=service)
 
 
 @pytest.fixture
@@ -50,33 +50,68 @@ def test_a_directory_is_refused_and_the_files_beside_it_are_removed(local, linke
 
 
 @pytest.mark.parametrize(
-    "call",
+    ("source", "target", "options"),
     [
-        lambda fs, top: fs.mv(f"{top}/d", f"{top}/e", recursive=True, maxdepth=3),
-        lambda fs, top: fs.mv([f"{top}/d"], f"{top}/e", recursive=True),
-        lambda fs, top: fs.mv(f"{top}/d/*", f"{top}/e/", recursive=True),
+        ("{}/d", "{}/e", {"maxdepth": 3}),
+        (["{}/d"], "{}/e", {}),
+        ("{}/d/*", "{}/e/", {}),
     ],
     ids=["levels", "list", "pattern"],
 )
-def test_a_link_is_not_moved_with_others(local, linked, call):
+def test_a_link_is_not_moved_with_others(local, linked, source, target, options):
+    in_place = source.format(linked) if isinstance(source, str) else [source[0].format(linked)]
     with pytest.raises(FailedPreconditionError, match="link to a directory"):
-        call(local, linked)
+        local.mv(in_place, target.format(linked), recursive=True, **options)
 
     assert (linked / "d" / "link" / "f").read_text() == "kept"
     assert (linked / "d" / "sub" / "g").read_text() == "g"
 
 
-@pytest.fixture
-def loop(tmp_path):
-    (tmp_path / "loop" / "sub").mkdir(parents=True)
-    (tmp_path / "loop" / "sub" / "f").write_text("hello\n")
-    (tmp_path / "loop" / "one").symlink_to(".")
-    (tmp_path / "loop" / "sub" / "two").symlink_to("..")
-    return tmp_path / "loop"
+def test_a_walk_ends_where_a_link_leads_back(local, tmp_path):
+    loop = tmp_path / "loop"
+    (loop / "sub").mkdir(parents=True)
+    (loop / "sub" / "f").write_text("hello\n")
+    (loop / "one").symlink_to(".")
+    (loop / "sub" / "two").symlink_to("..")
 
-
-def test_a_walk_ends_where_a_link_leads_back(local, loop):
     assert local.find(str(loop)) == [f"{loop}/sub/f"]
     assert local.du(str(loop)) == 6
     assert local.glob(f"{loop}/**/f") == [f"{loop}/sub/f"]
     assert [path for path, _, _ in local.walk(str(loop))] == [str(loop), f"{loop}/sub"]
+
+
+# ---- into itself, or beside ----
+
+
+@pytest.fixture
+def tree(ram, ram_path):
+    """The path of a directory d with a file in it, and one below it."""
+    ram.makedirs(f"{ram_path}/d/sub")
+    ram.pipe({f"{ram_path}/d/f": b"kept", f"{ram_path}/d/sub/g": b"kept too"})
+    return f"{ram_path}/d"
+
+
+def test_the_root_is_not_moved_into_itself(ram, tree):
+    with pytest.raises(ValueError, match="lies within it"):
+        ram.mv("ram://", f"ram://{tree}/new", recursive=True)
+
+    assert ram.cat(f"{tree}/f") == b"kept"
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_a_neighbour_whose_name_goes_on_is_not_within(ram, tree, several):
+    """`d2` lies beside `d`, though its name begins with it."""
+    ram.mv([tree] if several else tree, f"{tree}2", recursive=True)
+
+    assert not ram.exists(tree)
+    assert sorted(ram.cat(ram.find(f"{tree}2")).values()) == [b"kept", b"kept too"]
+
+
+@pytest.mark.parametrize("makes_directories", [False, True])
+def test_a_target_with_a_slash_at_its_end_is_a_directory(service, tree, makes_directories):
+    ram = ModularFileSystem("ram", service=service, auto_mkdir=makes_directories)
+    with nullcontext() if makes_directories else pytest.raises(FileNotFoundError):
+        ram.mv(f"{tree}/f", f"{tree}/new/")
+
+    place = f"{tree}/new/f" if makes_directories else f"{tree}/f"
+    assert sorted(ram.find(tree)) == sorted([place, f"{tree}/sub/g"])

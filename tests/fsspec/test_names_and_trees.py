@@ -21,6 +21,13 @@ def tree(ram, ram_path):
     return ram_path
 
 
+def names_of(entries):
+    return [entry["name"] for entry in entries]
+
+
+# ---- Names ----
+
+
 @pytest.mark.parametrize(
     ("scheme", "given", "expected"),
     [
@@ -34,27 +41,29 @@ def tree(ram, ram_path):
         ("file", "/tmp//x/", "/tmp/x"),
         ("file", "file://", "/"),
         ("file", "/", "/"),
+        ("file", "x/y", "{}/x/y"),
     ],
 )
-def test_paths_are_uris_without_their_protocol(scheme, given, expected):
-    assert filesystem_class(scheme)._strip_protocol(given) == expected
-
-
-def test_a_local_path_may_be_relative(monkeypatch, tmp_path):
+def test_paths_are_uris_without_their_protocol(scheme, given, expected, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
-    assert filesystem_class("file")._strip_protocol("x/y") == f"{tmp_path}/x/y"
+    assert filesystem_class(scheme)._strip_protocol(given) == expected.format(tmp_path)
 
 
-def test_the_parent_of_a_top_level_path_is_the_root():
-    assert filesystem_class("s3")._parent("s3://bucket") == ""
-    assert filesystem_class("s3")._parent("bucket/a/b") == "bucket/a"
-    assert filesystem_class("file")._parent("/tmp") == "/"
+@pytest.mark.parametrize(
+    ("scheme", "path", "parent"),
+    [("s3", "s3://bucket", ""), ("s3", "bucket/a/b", "bucket/a"), ("file", "/tmp", "/")],
+)
+def test_the_parent_of_a_top_level_path_is_the_root(scheme, path, parent):
+    assert filesystem_class(scheme)._parent(path) == parent
 
 
 def test_a_path_gets_its_protocol_back(ram):
     assert ram.unstrip_protocol("a/b") == "ram://a/b"
     assert ram.uri("ram://a/b") == "ram://a/b"
+
+
+# ---- Listings ----
 
 
 def test_a_listing_describes_files_and_directories(ram, tree):
@@ -65,27 +74,28 @@ def test_a_listing_describes_files_and_directories(ram, tree):
         (f"{tree}/b.txt", "file", 5),
         (f"{tree}/sub", "directory", 0),
     ]
-    assert entries == [ram.info(e["name"]) for e in entries]
-    assert ram.ls(tree, detail=False) == [e["name"] for e in entries]
-
-
-def test_a_file_is_listed_as_itself(ram, tree):
+    assert entries == [ram.info(name) for name in names_of(entries)]
+    assert ram.ls(tree, detail=False) == names_of(entries)
     assert ram.ls(f"{tree}/a.csv", detail=False) == [f"{tree}/a.csv"]
     assert ram.ls(f"{tree}/a.csv") == [ram.info(f"{tree}/a.csv")]
-
-
-def test_the_root_is_a_directory_that_holds_everything(ram, tree):
     assert ram.isdir("ram://")
     assert tree in ram.ls("", detail=False)
 
 
-def test_long_listings_are_complete_and_in_order(ram, ram_path):
-    names = [f"{ram_path}/{i:03}" for i in range(100)]
+def test_long_listings_are_complete_and_in_order_and_need_no_threads(
+    monkeypatch, thread_starts, ram, ram_path
+):
+    monkeypatch.setattr(PluginService, "calls_at_once", lambda *_: 16)
+    names = [f"{ram_path}/{number:03}" for number in range(100)]
     for name in names:
         ram.pipe_file(name, name.encode())
+    thread_starts.fail("no thread left", "modular_tf-call", times=2)
 
-    assert [entry["name"] for entry in ram.ls(ram_path)] == names
-    assert {entry["size"] for entry in ram.ls(ram_path)} == {len(names[0])}
+    for _ in range(2):
+        found = ram.ls(ram_path)
+        assert names_of(found) == names
+        assert {entry["size"] for entry in found} == {len(names[0])}
+    assert thread_starts.has_failed
 
 
 def test_trees_are_walked_found_and_globbed(ram, tree):
@@ -107,22 +117,23 @@ def test_a_change_has_a_time_and_a_birth_has_none(ram, tree):
         ram.created(f"{tree}/a.csv")
 
 
-def test_directories_are_made_once(ram, ram_path):
-    ram.makedirs(f"{ram_path}/x/y")
-    ram.makedirs(f"{ram_path}/x/y", exist_ok=True)
+# ---- Changes ----
 
-    assert ram.isdir(f"{ram_path}/x/y")
-    with pytest.raises(FileExistsError):
-        ram.makedirs(f"{ram_path}/x/y")
-    with pytest.raises(FileExistsError):
-        ram.mkdir(f"{ram_path}/x")
+
+def test_directories_are_made_once(ram, tree):
+    ram.makedirs(f"{tree}/x/y")
+    ram.makedirs(f"{tree}/x/y", exist_ok=True)
+
+    assert ram.isdir(f"{tree}/x/y")
+    for refused in (
+        lambda: ram.makedirs(f"{tree}/x/y"),
+        lambda: ram.mkdir(f"{tree}/x"),
+        lambda: ram.makedirs(f"{tree}/a.csv", exist_ok=True),  # a file is in the way
+    ):
+        with pytest.raises(FileExistsError):
+            refused()
     with pytest.raises(FileNotFoundError):
-        ram.mkdir(f"{ram_path}/p/q", create_parents=False)
-
-
-def test_a_file_is_in_the_way_of_a_directory(ram, tree):
-    with pytest.raises(FileExistsError):
-        ram.makedirs(f"{tree}/a.csv", exist_ok=True)
+        ram.mkdir(f"{tree}/p/q", create_parents=False)
 
 
 def test_a_directory_is_not_removed_by_accident(ram, tree):
@@ -134,41 +145,36 @@ def test_a_directory_is_not_removed_by_accident(ram, tree):
     assert ram.exists(f"{tree}/sub/c.csv")
 
 
-def test_patterns_and_lists_are_removed(ram, tree):
-    ram.rm([f"{tree}/a.csv", f"{tree}/s*"], recursive=True)
+@pytest.mark.parametrize(
+    ("paths", "options", "left"),
+    [(["/a.csv", "/s*"], {}, ["/b.txt"]), (["/sub"], {"maxdepth": 5}, ["/a.csv", "/b.txt"])],
+)
+def test_patterns_and_levels_are_removed(ram, tree, paths, options, left):
+    ram.rm([tree + path for path in paths], recursive=True, **options)
 
-    assert ram.find(tree) == [f"{tree}/b.txt"]
+    assert ram.find(tree) == [tree + path for path in left]
     assert not ram.exists(f"{tree}/sub")
 
 
-def test_a_file_moves_and_replaces(ram, tree):
-    ram.mv(f"{tree}/a.csv", f"{tree}/b.txt")
+@pytest.mark.parametrize(
+    ("source", "target", "moved"),
+    [
+        ("a.csv", "b.txt", {"b.txt": b"a.csv", "sub/c.csv": b"sub/c.csv"}),
+        *(
+            ("a.csv", into, {"b.txt": b"b.txt", "sub/a.csv": b"a.csv", "sub/c.csv": b"sub/c.csv"})
+            for into in ("sub", "sub/")
+        ),
+        ("sub", "new", {"a.csv": b"a.csv", "b.txt": b"b.txt", "new/c.csv": b"sub/c.csv"}),
+        ("*.csv", "csv/", {"b.txt": b"b.txt", "csv/a.csv": b"a.csv", "sub/c.csv": b"sub/c.csv"}),
+    ],
+    ids=["onto a file", "into a directory", "into a directory/", "a directory", "a pattern"],
+)
+def test_what_is_moved_arrives(ram, tree, source, target, moved):
+    if "*" in source:
+        ram.mkdir(f"{tree}/csv")
+    ram.mv(f"{tree}/{source}", f"{tree}/{target}", recursive=source == "sub")
 
-    assert ram.cat_file(f"{tree}/b.txt") == b"a.csv"
-    assert not ram.exists(f"{tree}/a.csv")
-
-
-def test_a_directory_takes_a_moved_file_in(ram, tree):
-    ram.mv(f"{tree}/a.csv", f"{tree}/sub")
-    ram.mv(f"{tree}/b.txt", f"{tree}/sub/")
-
-    assert ram.ls(f"{tree}/sub", detail=False) == [
-        f"{tree}/sub/{name}" for name in ("a.csv", "b.txt", "c.csv")
-    ]
-
-
-def test_a_directory_moves_with_all_that_is_in_it(ram, tree):
-    ram.mv(f"{tree}/sub", f"{tree}/new", recursive=True)
-
-    assert ram.cat_file(f"{tree}/new/c.csv") == b"sub/c.csv"
-    assert not ram.exists(f"{tree}/sub")
-
-
-def test_many_files_move_by_pattern(ram, tree):
-    ram.mkdir(f"{tree}/csv")
-    ram.mv(f"{tree}/*.csv", f"{tree}/csv/")
-
-    assert ram.find(f"{tree}/csv") == [f"{tree}/csv/a.csv"]
+    assert {path.removeprefix(f"{tree}/"): ram.cat_file(path) for path in ram.find(tree)} == moved
 
 
 def test_moving_what_is_missing_changes_nothing(ram, tree):
@@ -178,40 +184,45 @@ def test_moving_what_is_missing_changes_nothing(ram, tree):
     assert ram.cat_file(f"{tree}/b.txt") == b"b.txt"
 
 
+# ---- Listings that are stored ----
+
+
+@pytest.fixture
+def storing(service):
+    """A filesystem that stores listings."""
+    return ModularFileSystem("ram", service=service, use_listings_cache=True, auto_mkdir=True)
+
+
 def test_listings_are_always_fresh_by_default(service, ram, tree):
-    other = ModularFileSystem("ram", service=service)
     ram.ls(tree)
-    other.rm(f"{tree}/a.csv")
+    ModularFileSystem("ram", service=service).rm(f"{tree}/a.csv")
 
     assert f"{tree}/a.csv" not in ram.ls(tree, detail=False)
-    assert f"{tree}/a.csv" not in [entry["name"] for entry in ram.ls(tree)]
+    assert f"{tree}/a.csv" not in names_of(ram.ls(tree))
 
 
-def test_a_listings_cache_forgets_what_its_own_instance_changes(service, tree):
-    fs = ModularFileSystem("ram", service=service, use_listings_cache=True)
-    other = ModularFileSystem("ram", service=service)
-    before = fs.ls(tree)
-    other.pipe_file(f"{tree}/b.txt", b"somebody else's")
+def test_a_listings_cache_forgets_what_its_own_instance_changes(ram, storing, tree):
+    before = storing.ls(tree)
+    ram.pipe_file(f"{tree}/b.txt", b"somebody else's")
 
-    assert fs.ls(tree) == before
-    assert fs.ls(tree, refresh=True) == other.ls(tree)
-    fs.pipe_file(f"{tree}/b.txt", b"own")
-    assert fs.ls(tree) == other.ls(tree)
-    other.rm(f"{tree}/b.txt")
-    fs.invalidate_cache()
-    assert fs.ls(tree) == other.ls(tree)
+    assert storing.ls(tree) == before
+    assert storing.ls(tree, refresh=True) == ram.ls(tree)
+    storing.pipe_file(f"{tree}/b.txt", b"own")
+    assert storing.ls(tree) == ram.ls(tree)
+    ram.rm(f"{tree}/b.txt")
+    storing.invalidate_cache()
+    assert storing.ls(tree) == ram.ls(tree)
 
 
-def test_a_listings_cache_forgets_all_directories_above_what_comes_and_goes(service, tree):
-    fs = ModularFileSystem("ram", service=service, use_listings_cache=True, auto_mkdir=True)
+def test_a_listings_cache_forgets_all_directories_above_what_comes_and_goes(storing, tree):
     for change in (
-        lambda: fs.makedirs(f"{tree}/made/by/makedirs"),
-        lambda: fs.pipe_file(f"{tree}/written/by/auto_mkdir", b""),
-        lambda: fs.rm(f"{tree}/made", recursive=True),
+        lambda: storing.makedirs(f"{tree}/made/by/makedirs"),
+        lambda: storing.pipe_file(f"{tree}/written/by/auto_mkdir", b""),
+        lambda: storing.rm(f"{tree}/made", recursive=True),
     ):
-        fs.ls(tree)
+        storing.ls(tree)
         change()
-        assert [entry["name"] for entry in fs.ls(tree)] == fs.ls(tree, detail=False)
+        assert names_of(storing.ls(tree)) == storing.ls(tree, detail=False)
 
 
 CHANGES = {
@@ -228,22 +239,23 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_a_listing_that_a_change_overtakes_is_not_cached(change, service, tree, monkeypatch):
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_listing_that_a_change_overtakes_is_not_cached(change, ram, storing, tree, monkeypatch):
     """The store answered before the change, and the answer comes after it."""
-    fs = ModularFileSystem("ram", service=service, use_listings_cache=True)
-    children = type(fs.filesystem).get_children
+    children = type(storing.filesystem).get_children
 
     def late(filesystem, uri):
         found = children(filesystem, uri)
         monkeypatch.undo()
-        change(fs, tree)
+        CHANGES[change](storing, tree)
         return found
 
-    monkeypatch.setattr(type(fs.filesystem), "get_children", late)
-    fs.ls(tree)
-    found = [entry["name"] for entry in fs.ls(tree)]
-    assert sorted(found) == sorted(ModularFileSystem("ram", service=service).ls(tree, detail=False))
+    monkeypatch.setattr(type(storing.filesystem), "get_children", late)
+    storing.ls(tree)
+    assert sorted(names_of(storing.ls(tree))) == sorted(ram.ls(tree, detail=False))
+
+
+# ---- What is refused, and instances ----
 
 
 def test_errors_other_than_absence_are_not_hidden(ram, monkeypatch):
@@ -265,30 +277,33 @@ def test_transactions_are_refused(ram):
         ram.start_transaction()
 
 
-def test_options_that_would_have_no_effect_are_refused(service):
-    with pytest.raises(TypeError, match=r"'key': the plugin has no.*'secret': the"):
-        ModularFileSystem("ram", service=service, secret="s", key="k")
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (
+            lambda service: ModularFileSystem("ram", service=service, secret="s", key="k"),
+            TypeError,
+            r"'key': the plugin has no.*'secret': the",
+        ),
+        (lambda service: ModularFileSystem("nobody", service=service), NotImplementedError, "ram"),
+        (lambda service: ModularFileSystem(service=service), TypeError, "scheme"),
+        (lambda service: filesystem_class("ram")("file", service=service), TypeError, "'ram'"),
+    ],
+    ids=["options without effect", "a scheme that nobody serves", "no scheme", "another scheme"],
+)
+def test_what_makes_no_instance_is_refused(service, make, error, message):
+    with pytest.raises(error, match=message):
+        make(service)
 
 
-def test_a_scheme_nobody_serves_is_an_error_that_names_those_served(service):
-    with pytest.raises(errors.UnimplementedError, match="ram"):
-        ModularFileSystem("nobody", service=service)
-
-
-def test_a_class_serves_its_own_scheme_only(service):
-    with pytest.raises(TypeError, match="scheme"):
-        ModularFileSystem(service=service)
-    with pytest.raises(TypeError, match="'ram'"):
-        filesystem_class("ram")("file", service=service)
-
-
-def test_instances_are_equal_by_scheme_and_service(service, ram):
+def test_instances_are_equal_by_scheme_and_service(service, ram, local):
     again = filesystem_class("ram")(service=service)
 
     assert again == ram
     assert again is not ram
     assert hash(again) == hash(ram)
-    assert ModularFileSystem("file", service=service) != ram
+    assert local != ram
+    assert isinstance(ram, fsspec.AbstractFileSystem)
 
 
 def test_a_mapper_is_a_dictionary_of_files(ram, tree):
@@ -297,33 +312,3 @@ def test_a_mapper_is_a_dictionary_of_files(ram, tree):
 
     assert set(mapper) == {"a.csv", "b.txt", "sub/c.csv", "new"}
     assert mapper["new"] == b"value"
-
-
-def test_generic_transfers_work_both_ways(ram, tree, tmp_path):
-    ram.get(tree, str(tmp_path / "down"), recursive=True)
-    ram.put(str(tmp_path / "down"), f"{tree}/up", recursive=True)
-
-    assert (tmp_path / "down" / "sub" / "c.csv").read_bytes() == b"sub/c.csv"
-    assert ram.cat_file(f"{tree}/up/sub/c.csv") == b"sub/c.csv"
-    assert isinstance(ram, fsspec.AbstractFileSystem)
-
-
-def test_long_listings_need_no_threads(monkeypatch, thread_starts, ram, ram_path):
-    monkeypatch.setattr(PluginService, "calls_at_once", lambda *_: 16)
-    names = [f"{ram_path}/{number:02}" for number in range(40)]
-    for name in names:
-        ram.pipe_file(name, b"x")
-    thread_starts.fail("no thread left", "modular_tf-call", times=2)
-
-    assert [entry["name"] for entry in ram.ls(ram_path)] == names
-    assert [entry["name"] for entry in ram.ls(ram_path)] == names
-    assert thread_starts.has_failed
-
-
-def test_a_tree_is_removed_as_deep_as_it_is_asked_for(ram, ram_path):
-    ram.makedirs(f"{ram_path}/d/sub")
-    ram.pipe(f"{ram_path}/d/sub/f", b"")
-    ram.rm(f"{ram_path}/d", recursive=True, maxdepth=5)
-
-    assert not ram.exists(f"{ram_path}/d")
-    assert ram.ls(ram_path) == []

@@ -1,7 +1,5 @@
 """A service with the two filesystems that the recordings ran on."""
 
-from __future__ import annotations
-
 import pytest
 
 from modular_tf import gfile

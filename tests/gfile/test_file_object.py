@@ -1,7 +1,5 @@
 """What `GFile` offers beyond TensorFlow's, and what nobody recorded."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """The functions on filesystems that count, fail or lie, and on the default service."""
 
-from __future__ import annotations
-
 import pytest
 
 import modular_tf

@@ -1,7 +1,5 @@
 """The POSIX plugin expands globs itself; it must say what the host's default would say."""
 
-from __future__ import annotations
-
 import os
 import random
 

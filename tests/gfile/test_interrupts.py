@@ -1,7 +1,5 @@
 """Reads that a signal handler interrupts, or that fail, lose nothing when they are tried again."""
 
-from __future__ import annotations
-
 import pytest
 
 from modular_tf import gfile

@@ -1,7 +1,5 @@
 """Reads of a `GFile` against Python's own file over the same bytes."""
 
-from __future__ import annotations
-
 import io
 
 import pytest

@@ -1,7 +1,5 @@
 """Replays every call recorded from TensorFlow; what differs must be declared, and the other way."""
 
-from __future__ import annotations
-
 from fnmatch import fnmatchcase
 
 import pytest

@@ -1,7 +1,5 @@
 """Trees in a store of a network are walked, removed and moved by several calls at once."""
 
-from __future__ import annotations
-
 import pytest
 
 from modular_tf import errors, gfile

@@ -22,7 +22,7 @@ _EAGER = Config(first_contact_timeout_s=5.0, load="eager", close_timeout_s=1.0)
 _MOMENT = os.environ.get("MISDEED_MOMENT")
 
 
-def what_serves(service: PluginService, folder: Path) -> list[str]:
+def what_serves(service, folder):
     """Use all that other plugins offer; return what did its work."""
     served = []
     for scheme in ("before", "after"):
@@ -43,14 +43,14 @@ def what_serves(service: PluginService, folder: Path) -> list[str]:
     return [*served, "HOST_CPU"]
 
 
-def use_until_the_end(service: PluginService) -> None:
+def use_until_the_end(service):
     """Call a good plugin until the process ends, for a minute at most."""
     end = time.monotonic() + 60
     while time.monotonic() < end:
         service.filesystem("before").path_exists("before://host/directory")
 
 
-def main() -> None:
+def main():
     """Load, use, and tell."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(1024, most), most))  # as most systems have it

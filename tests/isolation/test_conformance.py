@@ -10,7 +10,7 @@ from modular_tf.check.level import Level
 from modular_tf.check.outcome import Pass, Verdict
 from modular_tf.check.run import CheckProcesses
 from modular_tf.check.target import Target
-from tests.contrib.plugin_process import installed_plugin
+from tests.contrib.built_plugin import installed_plugin
 from tests.fixtures.matrices import sampled
 
 _IN_WORKER = {"MODULAR_TF_ISOLATION": "process"}

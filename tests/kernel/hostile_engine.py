@@ -1,6 +1,6 @@
 """Have kernels throw in every function that the host calls, and keep what they were given.
 
-Arguments: a case, and the library of the kernels. What does not end as it should raises.
+Argument: the library of the kernels. What does not end as it should raises.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import sys
 import threading
 import time
 import weakref
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -26,30 +25,21 @@ from modular_tf.errors import (
 )
 from modular_tf.native.ffi import lib
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from modular_tf.device.device import Device
-    from modular_tf.native.library import Library
-
-_case, _path = sys.argv[1:]
+_path = sys.argv[1]
 _FLOATS = np.arange(3, dtype="float32")
 
 
 class _Plugin:
     """The functions of the plugin as it was mapped, which may be from a copy of its file."""
 
-    def __init__(self, library: Library | None) -> None:
+    def __init__(self, library):
         self._library = library
 
-    def __getattr__(self, name: str) -> Callable[[], int]:
-        address = self._library.symbol(name) if self._library is not None else None
-        assert address is not None, name
-        function: Callable[[], int] = ctypes.CFUNCTYPE(ctypes.c_int)(address)
-        return function
+    def __getattr__(self, name):
+        return ctypes.CFUNCTYPE(ctypes.c_int)(self._library.symbol(name))
 
 
-def deallocators(device: Device, _plugin: _Plugin) -> None:
+def deallocators(device, _plugin):
     """Have memory of a plugin given back to a function that throws."""
     for op, thrown in (
         ("MtfGiveBackThrowing", "threw: no memory of mine"),
@@ -61,7 +51,7 @@ def deallocators(device: Device, _plugin: _Plugin) -> None:
     gc.collect()
 
 
-def callbacks(device: Device, _plugin: _Plugin) -> None:
+def callbacks(device, _plugin):
     """Have functions throw that the host calls for variables; it deletes what it lent them."""
     variable = device.variable("float32")
     variable.assign(_FLOATS)
@@ -78,7 +68,7 @@ def callbacks(device: Device, _plugin: _Plugin) -> None:
     assert variable.value().to_numpy().tolist() == [0, 1, 2]
 
 
-def locks(device: Device, _plugin: _Plugin) -> None:
+def locks(device, _plugin):
     """Throw with a variable locked."""
     variable = device.variable("float32")
     variable.assign(_FLOATS)
@@ -87,11 +77,11 @@ def locks(device: Device, _plugin: _Plugin) -> None:
     variable.assign(_FLOATS)
 
 
-def kept_inputs(device: Device, _plugin: _Plugin) -> None:
+def kept_inputs(device, _plugin):
     """Keep an input in a call that fails: its memory stays until the kernel lets go of it."""
     for op in ("MtfKeepAndFail", "MtfKeepAndThrow", "MtfKeepAndFailLater"):
         array = device.put(_FLOATS)
-        memory: Any = weakref.ref(array.device_memory)
+        memory = weakref.ref(array.device_memory)
         with pytest.raises(ModularTFError, match="kept, and"):
             device.op(op)(array)
         del array
@@ -104,17 +94,17 @@ def kept_inputs(device: Device, _plugin: _Plugin) -> None:
         assert memory() is None, op
 
 
-def create(device: Device, plugin: _Plugin) -> None:
+def create(device, plugin):
     """Throw instead of making an object: there is none to delete."""
     with pytest.raises(ModularTFError, match="no object"):
         device.op("MtfThrowingCreate")()
     assert plugin.mtf_test_deleted_null() == 0
 
 
-def abandoned(device: Device, plugin: _Plugin) -> None:
+def abandoned(device, plugin):
     """Leave an asynchronous kernel that is not done: what it uses stays for ever."""
 
-    def interrupt() -> None:
+    def interrupt():
         while plugin.mtf_test_live_objects() == 0:  # an earlier one may be lost in a destructor
             time.sleep(0.01)
         time.sleep(0.3)
@@ -130,20 +120,20 @@ def abandoned(device: Device, plugin: _Plugin) -> None:
     assert plugin.mtf_test_use_and_end() != 0
 
 
-def shapes(device: Device, _plugin: _Plugin) -> None:
+def shapes(device, _plugin):
     """Ask for tensors with shapes that there are not."""
     with pytest.raises(InvalidArgumentError, match="expected 0 to 254 sizes, found NULL for 2"):
         device.op("MtfAsk")()
 
 
-def changing_shapes(device: Device, _plugin: _Plugin) -> None:
+def changing_shapes(device, _plugin):
     """Read a variable while its shape changes: it is always one of the two."""
     variable = device.variable("float32")
     few, many = np.zeros((2, 0)), np.zeros((1,) * 40 + (0,))
     variable.assign(few.astype("float32"))
     stop = threading.Event()
 
-    def change() -> None:
+    def change():
         while not stop.is_set():
             variable.assign(few.astype("float32"))
             variable.assign(many.astype("float32"))
@@ -161,5 +151,9 @@ def changing_shapes(device: Device, _plugin: _Plugin) -> None:
 with PluginService() as _service:
     _service.load("host_device")
     _service.load(_path)
-    globals()[_case](_service.device("CPU:0"), _Plugin(_service.entry(_path).library))
+    _plugin = _Plugin(_service.entry(_path).library)
+    for _case in (
+        deallocators, callbacks, locks, kept_inputs, create, shapes, changing_shapes, abandoned,
+    ):  # fmt: skip
+        _case(_service.device("CPU:0"), _plugin)
 print("survived")

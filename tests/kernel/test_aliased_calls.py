@@ -3,36 +3,21 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
-from modular_tf import PluginService
 from modular_tf.cli.main import run
 from modular_tf.errors import InvalidArgumentError, NotFoundError
-from tests.fixtures.compiler import compile_object, link_library
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from modular_tf.device.device import Device
+from tests.kernel.kernels import host_device_with, kernel_library
 
 OWN, COUNTERPART = 1, 2  # what their kernels compute
 
 
 @pytest.fixture(scope="module")
-def library() -> Path:
-    source = compile_object(Path(__file__).with_name("aliased_kernels.c"))
-    return link_library("libaliased_kernels.so", [source])
-
-
-@pytest.fixture(scope="module")
-def device(library: Path) -> Iterator[Device]:
-    with PluginService() as service:
-        service.load("host_device", str(library))
-        yield service.device("CPU:0")
+def device():
+    with host_device_with(kernel_library("aliased_kernels")) as made:
+        yield made
 
 
 @pytest.mark.parametrize(
@@ -43,23 +28,21 @@ def device(library: Path) -> Iterator[Device]:
         ("Softmax", "float32", COUNTERPART),
     ],
 )
-def test_a_counterpart_serves_where_no_own_kernel_fits(
-    op: str, kind: str, expected: int, device: Device
-) -> None:
+def test_a_counterpart_serves_where_no_own_kernel_fits(op, kind, expected, device):
     elu = device.op(op)
     for _ in range(3):  # the first calls are not prepared ones
         assert elu(np.zeros(2, kind)).to_numpy().tolist() == [expected] * 2
         assert elu(device.put(np.zeros(2, kind))).to_numpy().tolist() == [expected] * 2
 
 
-def test_the_message_lists_the_own_kernels_where_neither_fits(device: Device) -> None:
+def test_the_message_lists_the_own_kernels_where_neither_fits(device):
     with pytest.raises(NotFoundError, match=r"Elu: no kernel .*DT_HALF") as raised:
         device.op("Elu")(np.zeros(2, "float16"))
     assert raised.value.rule == "KN-034"
     assert raised.value.operation == "Elu"
 
 
-def test_explain_has_both(device: Device) -> None:
+def test_explain_has_both(device):
     elu = device.op("Elu")
 
     of_float = elu.explain(np.zeros(2, "float32"))
@@ -71,7 +54,7 @@ def test_explain_has_both(device: Device) -> None:
     assert [(each.registration.op, each.is_selected) for each in of_double] == [("Elu", True)]
 
 
-def test_a_failure_names_both_operations(device: Device) -> None:
+def test_a_failure_names_both_operations(device):
     softmax = device.op("Softmax")
     matrix = device.put(np.zeros((2, 2), "float32"))
     softmax(device.put(np.zeros(2, "float32")))
@@ -82,10 +65,8 @@ def test_a_failure_names_both_operations(device: Device) -> None:
         assert raised.value.operation == "Softmax"
 
 
-def test_the_kernels_of_an_operation_are_listed_with_those_of_its_counterpart(
-    library: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    arguments = ["--plugin", str(library), "--json", "kernels", "--op"]
+def test_the_kernels_of_an_operation_are_listed_with_those_of_its_counterpart(capsys):
+    arguments = ["--plugin", str(kernel_library("aliased_kernels")), "--json", "kernels", "--op"]
 
     assert run([*arguments, "Softmax"]) == 0
     (listed,) = json.loads(capsys.readouterr().out)["kernels"]

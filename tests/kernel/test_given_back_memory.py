@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from textwrap import dedent
-from typing import TYPE_CHECKING
+from tests.kernel.kernels import kernel_library
 
-from tests.fixtures.compiler import compile_object, link_library
-
-if TYPE_CHECKING:
-    from tests.fixtures.children import PythonRunner
-
-_CODE = dedent("""
-    import gc, sys, threading, time
+CODE = """
+    import ctypes, gc, sys, threading, time
     from modular_tf import PluginService
     from modular_tf.device.device import Device
     from modular_tf.native.ffi import lib
@@ -27,9 +20,17 @@ _CODE = dedent("""
         held = lambda: lib.mtf_executor_held_objects(executor.native)
         stream = executor.context.compute
 
+        library = ctypes.CDLL(sys.argv[1])
+        running = ctypes.c_int.in_dll(library, "temporary_kernels_running")
+
+        def await_threads():  # which go on after `done`
+            while running.value:
+                time.sleep(0.001)
+
         def settled():
-            time.sleep(0.2)  # for the threads of kernels, which go on after `done`
+            await_threads()
             operation()
+            await_threads()
             stream.block_until_done()
             gc.collect()
             return held()
@@ -40,19 +41,14 @@ _CODE = dedent("""
         stream.add_callback(lambda: passes.wait(30))
         for late in (False, True):
             output = operation(late=late)
-            time.sleep(0.2)
+            await_threads()
             assert held() == before + 2, (late, before, held())  # the output and the temporary
             del output
             before += 1
         passes.set()
         assert settled() <= before - 2
-""")
+"""
 
 
-def test_temporaries_of_other_threads_stay_until_the_stream_has_passed(
-    run_python: PythonRunner,
-) -> None:
-    source = compile_object(Path(__file__).with_name("temporary_kernels.cc"))
-    library = link_library("libtemporary_kernels.so", [source], ["-lpthread"], cxx=True)
-
-    run_python(_CODE, library)
+def test_temporaries_of_other_threads_stay_until_the_stream_has_passed(run_python):
+    run_python(CODE, kernel_library("temporary_kernels"))

@@ -5,365 +5,364 @@ The kernels are in tests/plugins/kernel/hostile_kernels.cc, by the names that th
 
 from __future__ import annotations
 
-from pathlib import Path
+import gc
+import os
+import threading
+import time
 from textwrap import dedent
-from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
-from tests.fixtures.compiler import compile_object, link_library
+from modular_tf import PluginService
+from modular_tf.errors import (
+    ClosedError,
+    DataLossError,
+    FailedPreconditionError,
+    InternalError,
+    InvalidArgumentError,
+    ModularTFError,
+    NotFoundError,
+    OutOfRangeError,
+    ResourceExhaustedError,
+    UnimplementedError,
+)
+from modular_tf.kernel.running import retained
+from modular_tf.native.ffi import lib
+from tests.kernel.kernels import host_device_with, kernel_library
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+X = np.array([1, 2, 3], "float32")
+DOUBLED = [2, 4, 6]
 
-    from tests.fixtures.children import PythonRunner
 
-SOURCE = Path(__file__).parents[1] / "plugins" / "kernel" / "hostile_kernels.cc"
+@pytest.fixture(scope="module")
+def device():
+    with host_device_with(kernel_library("hostile_kernels")) as made:
+        yield made
+    gc.collect()
+    assert (lib.mtf_kernel_tensor_handles(), retained) == (0, {})
 
-_PRELUDE = dedent("""
-    import gc, logging, os, signal, sys, threading, time
-    import numpy as np
-    from modular_tf import errors
-    from modular_tf.service.service import PluginService
 
-    logging.basicConfig(stream=sys.stderr, format="%(levelname)s %(message)s")
-    service = PluginService()
-    service.load("host_device", *sys.argv[1:])
-    device = service.device("CPU:0")
-    hostile, later = device.op("MtfHostile"), device.op("MtfHostileAsync")
-    x = np.array([1, 2, 3], "float32")
-
-    def works():
-        assert hostile(x).to_numpy().tolist() == [2, 4, 6]
-        assert later(x).to_numpy().tolist() == [2, 4, 6]
-        assert later(x, case="in a thread").to_numpy().tolist() == [2, 4, 6]
-        return True
-
-    def error_of(call):
-        try:
-            result = call()
-        except errors.ModularTFError as error:
-            return error
-        raise AssertionError(f"no error, but {result}")
-
-    class Interrupt(BaseException):
-        pass
-
-    def interrupted(call, after=0.1):
-        def interrupt(*_):
-            raise Interrupt
-
-        signal.signal(signal.SIGALRM, interrupt)
-        signal.setitimer(signal.ITIMER_REAL, after)
-        try:
-            call()
-        except Interrupt:
-            return True
-        return False
-""")
+def works(device):
+    later = device.op("MtfHostileAsync")
+    for found in (device.op("MtfHostile")(X), later(X), later(X, case="in a thread")):
+        assert found.to_numpy().tolist() == DOUBLED
 
 
 @pytest.fixture
-def run_hostile(run_python: PythonRunner) -> Callable[..., str]:
-    """Run code with the hostile kernels; `hostile` and `later` are their operations."""
-    library = link_library(
-        "libhostile_kernels.so", [compile_object(SOURCE)], ["-lpthread"], cxx=True
-    )
-
-    def run(code: str, *more: Path | str) -> str:
-        child = run_python(_PRELUDE + dedent(code), library, *more)
-        return child.stdout + child.stderr
-
-    return run
+def hostile(device):
+    """The operation; after each test it works."""
+    yield device.op("MtfHostile")
+    works(device)
 
 
-@pytest.mark.parametrize(
-    ("case", "kind", "told"),
-    [
-        ("report", "DataLossError", "the kernel says so"),
-        ("report and compute", "DataLossError", "the kernel says so"),
-        ("throw", "InternalError", "thrown by the kernel"),
-        ("throw a number", "InternalError", "exception"),
-        ("throw with an output", "InternalError", "thrown by the kernel"),
-        ("unset", "InternalError", "Missing 0-th output"),
-        ("set twice", "InternalError", "output 0"),
-        ("allocate twice", "InternalError", "output 0 was allocated or set before"),
-        ("allocate too much", "ResourceExhaustedError", "140737488355328 bytes"),
-        ("allocate an overflow", "ResourceExhaustedError", "more than any memory has"),
-        ("allocate a negative", "InvalidArgumentError", "-1"),
-        ("allocate another output", "InternalError", "index 7"),
-        ("allocate too much and say nothing", "InternalError", "Missing 0-th output"),
-        ("wrong type", "InvalidArgumentError", "actual double vs. expect float"),
-        ("use the construction", "InternalError", "TF_OpKernelConstruction"),
-        ("delete a tensor twice", "InternalError", "TF_DeleteTensor"),
-        ("read a deleted tensor", "InternalError", "TF_TensorData"),
-        ("delete what is no tensor", "InternalError", "TF_DeleteTensor"),
-        ("no context", "InternalError", "NULL"),
-        ("read another input", "OutOfRangeError", "3"),
-        ("ask for a stream", "FailedPreconditionError", "stream"),
-        ("throw in create", "InternalError", "thrown by create"),
-        ("fail in create", "UnimplementedError", "create says so"),
-    ],
-)
-def test_a_misuse_is_an_error_and_the_next_call_works(run_hostile, case, kind, told):
-    said = run_hostile(f"""
-        for _ in range(2):
-            error = error_of(lambda: hostile(x, case={case!r}))
-            assert works()
-        print(type(error).__name__, error)
-    """)
-    assert kind in said.split()
-    assert told in said
-    assert "plugin hostile_kernels" in said
-    assert "MtfHostile" in said
+@pytest.fixture
+def later(device):
+    """The operation whose kernels are asynchronous, likewise."""
+    yield device.op("MtfHostileAsync")
+    works(device)
 
 
 @pytest.mark.parametrize(
-    ("case", "rule"),
+    ("case", "error", "text", "rule"),
     [
-        ("unset", "KN-080"),
-        ("wrong type", "KN-079"),
-        ("delete a tensor twice", "KN-101"),
-        ("use the construction", "KN-063"),
-        ("allocate too much and say nothing", "KN-080"),
+        ("report", DataLossError, "the kernel says so", None),
+        ("report and compute", DataLossError, "the kernel says so", None),
+        ("throw", InternalError, "thrown by the kernel", None),
+        ("throw a number", InternalError, "exception", None),
+        ("throw with an output", InternalError, "thrown by the kernel", None),
+        ("unset", InternalError, "Missing 0-th output", "KN-080"),
+        ("set twice", InternalError, "output 0", None),
+        ("allocate twice", InternalError, "output 0 was allocated or set before", None),
+        ("allocate too much", ResourceExhaustedError, "140737488355328 bytes", None),
+        ("allocate an overflow", ResourceExhaustedError, "more than any memory has", None),
+        ("allocate a negative", InvalidArgumentError, "-1", None),
+        ("allocate another output", InternalError, "index 7", None),
+        ("allocate too much and say nothing", InternalError, "Missing 0-th output", "KN-080"),
+        ("wrong type", InvalidArgumentError, "actual double vs. expect float", "KN-079"),
+        ("use the construction", InternalError, "TF_OpKernelConstruction", "KN-063"),
+        ("delete a tensor twice", InternalError, "TF_DeleteTensor", "KN-101"),
+        ("read a deleted tensor", InternalError, "TF_TensorData", None),
+        ("delete what is no tensor", InternalError, "TF_DeleteTensor", None),
+        ("no context", InternalError, "NULL", None),
+        ("read another input", OutOfRangeError, "3", None),
+        ("ask for a stream", FailedPreconditionError, "stream", None),
+        ("throw in create", InternalError, "thrown by create", None),
+        ("fail in create", UnimplementedError, "create says so", None),
     ],
 )
-def test_the_error_names_the_rule(run_hostile, case, rule):
-    assert rule in run_hostile(f"print(error_of(lambda: hostile(x, case={case!r})).rule)")
-
-
-@pytest.mark.parametrize("case", ["report OK", "keep an input", "throw in delete"])
-def test_what_breaks_nothing_is_accepted(run_hostile, case):
-    run_hostile(f"""
-        assert hostile(x, case={case!r}).to_numpy().tolist() == [2, 4, 6]
-        assert works()
-        service.close()
-        gc.collect()
-    """)
+def test_a_misuse_is_an_error(device, hostile, case, error, text, rule):
+    for _ in range(2):
+        with pytest.raises(error) as raised:
+            hostile(X, case=case)
+        works(device)
+    assert type(raised.value) is error
+    for part in (text, "plugin hostile_kernels", "MtfHostile"):
+        assert part in str(raised.value)
+    assert rule in {None, raised.value.rule}
 
 
 @pytest.mark.parametrize(
-    ("call", "size"),
+    ("op", "case", "size"),
     [
-        ("hostile(given, case='write to an input')", 3),
-        ("hostile(given, case='write to the end of an input')", 3),
-        ("hostile(given, case='write to the end of an input')", 1_000_001),
-        ("later(given, case='write to an input in a thread')", 3),
+        ("MtfHostile", "write to an input", 3),
+        ("MtfHostile", "write to the end of an input", 3),
+        ("MtfHostile", "write to the end of an input", 1_000_001),
+        ("MtfHostileAsync", "write to an input in a thread", 3),
     ],
 )
-@pytest.mark.parametrize("place", ["device.put", "np.copy"])
-def test_a_write_to_an_input_is_an_error(run_hostile, call, size, place):
-    said = run_hostile(f"""
-        other = device.put(x)
-        for _ in range(3):
-            given = {place}(np.ones({size}, "float32"))
-            error = error_of(lambda: {call})
-            assert type(error) is errors.InternalError and error.rule == "KN-093"
-            assert works()
-        assert other.to_numpy().tolist() == [1, 2, 3]
-        print(error)
-    """)
-    assert "wrote to input 0 ('x')" in said
-    assert "may hold other values now" in said
-    assert "plugin hostile_kernels" in said
+@pytest.mark.parametrize("is_on_device", [True, False])
+def test_a_write_to_an_input_is_an_error(device, op, case, size, is_on_device):
+    other = device.put(X)
+    for _ in range(3):
+        given = np.ones(size, "float32")
+        with pytest.raises(InternalError) as raised:
+            device.op(op)(device.put(given) if is_on_device else given, case=case)
+        works(device)
+    assert (type(raised.value), raised.value.rule) == (InternalError, "KN-093")
+    for part in ("wrote to input 0 ('x')", "may hold other values now", "plugin hostile_kernels"):
+        assert part in str(raised.value)
+    assert other.to_numpy().tolist() == [1, 2, 3]
 
 
-def test_inputs_are_looked_at_until_a_call_has_succeeded(run_hostile):
-    run_hostile("""
-        for _ in range(2):
-            hostile(x.copy(), case="write to an input later")
-        error_of(lambda: hostile(x.reshape(1, 3).copy(), case="write to an input"))
-        error = error_of(lambda: hostile(x.copy(), case="write to an input"))
-        assert error.rule == "KN-093", error
-    """)
+def test_inputs_are_compared_until_a_call_has_succeeded(hostile):
+    for _ in range(2):
+        hostile(X.copy(), case="write to an input later")
+    for given in (X.reshape(1, 3).copy(), X.copy()):
+        with pytest.raises(ModularTFError) as raised:
+            hostile(given, case="write to an input")
+    assert raised.value.rule == "KN-093"
 
 
-def test_a_donated_input_may_be_written_to(run_hostile):
-    run_hostile("""
-        for case in ("write to an input", "write to the end of an input"):
-            given = device.put(x)
-            hostile(given, case=case, donate=[given])
-            assert given.closed
-    """)
+@pytest.mark.parametrize("case", ["write to an input", "write to the end of an input"])
+def test_a_donated_input_may_be_written_to(device, hostile, case):
+    given = device.put(X)
+    hostile(given, case=case, donate=[given])
+    assert given.closed
 
 
-def test_a_context_of_a_call_that_is_over_is_no_context(run_hostile):
-    said = run_hostile("""
-        hostile(x, case="keep the context")
-        error = error_of(lambda: hostile(x, case="use a kept context"))
-        assert works()
-        print(error, error.rule)
-    """)
-    assert "KN-096" in said
-    assert "TF_GetInput" in said
+def test_a_context_of_a_call_that_is_over_is_no_context(hostile):
+    hostile(X, case="keep the context")
+    with pytest.raises(ModularTFError, match="TF_GetInput") as raised:
+        hostile(X, case="use a kept context")
+    assert raised.value.rule == "KN-096"
 
 
-def test_a_thread_that_uses_a_context_later_is_logged(run_hostile):
-    said = run_hostile("""
-        assert hostile(x, case="use it in a thread later").to_numpy().tolist() == [2, 4, 6]
-        time.sleep(0.5)
-        assert works()
-    """)
-    assert "KN-096" in said
+def await_logged(device, capfd, rule):
+    """Make calls until the log names a rule that a thread of a kernel broke."""
+    deadline, text = time.monotonic() + 30, ""
+    while rule not in text:
+        assert time.monotonic() < deadline, text
+        works(device)
+        text += capfd.readouterr().err
+
+
+def test_a_thread_that_uses_a_context_later_is_logged(device, hostile, capfd):
+    assert hostile(X, case="use it in a thread later").to_numpy().tolist() == DOUBLED
+    await_logged(device, capfd, "KN-096")
 
 
 # -- asynchronous ones ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("case", "kind", "told"),
+    ("case", "error", "text"),
     [
-        ("report in a thread", "DataLossError", "the kernel says so"),
-        ("unset", "InternalError", "Missing 0-th output"),
-        ("twice", "InternalError", "`done` was run before"),
-        ("use the context after it", "InternalError", "TF_OpKernelContext"),
-        ("throw", "InternalError", "thrown by the kernel"),
-        ("throw behind it", "InternalError", "thrown by the kernel"),
+        ("report in a thread", DataLossError, "the kernel says so"),
+        ("unset", InternalError, "Missing 0-th output"),
+        ("twice", InternalError, "`done` was run before"),
+        ("use the context after it", InternalError, "TF_OpKernelContext"),
+        ("throw", InternalError, "thrown by the kernel"),
+        ("throw behind it", InternalError, "thrown by the kernel"),
     ],
 )
-def test_a_misuse_of_an_asynchronous_kernel_is_an_error(run_hostile, case, kind, told):
-    said = run_hostile(f"""
-        for _ in range(2):
-            error = error_of(lambda: later(x, case={case!r}))
-            assert works()
-        print(type(error).__name__, error)
+def test_a_misuse_of_an_asynchronous_kernel_is_an_error(device, later, case, error, text):
+    for _ in range(2):
+        with pytest.raises(error) as raised:
+            later(X, case=case)
+        works(device)
+    assert type(raised.value) is error
+    assert text in str(raised.value)
+
+
+def test_done_that_a_thread_runs_twice_is_logged(device, later, capfd):
+    assert later(X, case="twice in a thread").to_numpy().tolist() == DOUBLED
+    await_logged(device, capfd, "KN-095")
+
+
+def test_done_of_a_call_that_threw_is_ignored(device, later, capfd):
+    with pytest.raises(InternalError, match="thrown by the kernel"):
+        later(X, case="throw and run it later")
+    await_logged(device, capfd, "KN-095")
+
+
+PRELUDE = dedent("""
+    import ctypes, gc, logging, signal, sys, threading, time
+    import numpy as np
+    from modular_tf import errors
+    from modular_tf.kernel import running
+    from modular_tf.service.service import PluginService
+
+    logging.basicConfig(stream=sys.stdout, format="%(levelname)s %(message)s")
+    service = PluginService()
+    service.load("host_device", sys.argv[1])
+    device = service.device("CPU:0")
+    hostile, later = device.op("MtfHostile"), device.op("MtfHostileAsync")
+    x = np.array([1, 2, 3], "float32")
+    in_kernels = ctypes.c_int.in_dll(ctypes.CDLL(sys.argv[1]), "hostile_kernels_running")
+
+    def works():
+        assert hostile(x).to_numpy().tolist() == [2, 4, 6]
+        assert later(x).to_numpy().tolist() == [2, 4, 6]
+
+    class Interrupt(BaseException):
+        pass
+
+    def interrupt(*_):
+        raise Interrupt
+
+    signal.signal(signal.SIGALRM, interrupt)
+
+    def interrupted(case, after=0.1):
+        signal.setitimer(signal.ITIMER_REAL, after)
+        try:
+            later(x.copy(), case=case)
+        except Interrupt:
+            return True
+        return False
+
+    def error_of_close():
+        try:
+            service.close()
+        except errors.ModularTFError as error:
+            return str(error)
+""")
+
+
+@pytest.fixture
+def run_hostile(run_python):
+    """Run code in a child where calls can be interrupted; returns what it printed and logged."""
+
+    def run(code):
+        return run_python(PRELUDE + dedent(code), kernel_library("hostile_kernels")).stdout
+
+    return run
+
+
+def test_what_breaks_nothing_is_accepted(run_hostile):
+    run_hostile("""
+        for case in ("report OK", "keep an input", "throw in delete"):
+            assert hostile(x, case=case).to_numpy().tolist() == [2, 4, 6]
+            works()
+        service.close()
+        gc.collect()
     """)
-    assert kind in said.split()
-    assert told in said
 
 
-def test_done_that_a_thread_runs_twice_is_logged(run_hostile):
-    said = run_hostile("""
-        assert later(x, case="twice in a thread").to_numpy().tolist() == [2, 4, 6]
-        time.sleep(0.5)
-        assert works()
+def test_a_wait_for_done_can_be_interrupted_and_a_close_waits_for_the_kernel(run_hostile):
+    run_hostile("""
+        for _ in range(3):
+            assert interrupted("late")
+            works()
+        gc.collect()
+        time.sleep(1)  # the late ones compute now, from inputs that nobody else has
+        works()
+        assert interrupted("slow")
+        assert in_kernels.value == 1
+        service.close()
+        assert in_kernels.value == 0
     """)
-    assert "KN-095" in said
 
 
-def test_done_of_a_call_that_threw_is_ignored(run_hostile):
+def test_a_wait_for_done_that_is_never_run_can_be_interrupted_and_is_logged(run_hostile):
     said = run_hostile("""
-        error = error_of(lambda: later(x, case="throw and run it later"))
-        assert "thrown by the kernel" in str(error)
-        time.sleep(0.5)
-        assert works()
-    """)
-    assert "KN-095" in said
-
-
-def test_a_wait_for_done_that_is_never_run_is_logged(run_hostile):
-    said = run_hostile("""
-        from modular_tf.kernel import running
-
+        for _ in range(3):
+            assert interrupted("never")
+            works()
         running._SILENT_SLICES = 2
-        assert interrupted(lambda: later(x, case="never"), after=2)
-        assert works()
+        assert interrupted("never", after=2)
+        later(x, case="run that of a call that is over")
+        try:
+            later(x, case="run that of a call that is over")
+        except errors.ModularTFError as error:
+            assert error.rule == "KN-095", error
+        else:
+            raise AssertionError
+        works()
+        assert "is not done" in error_of_close()
+        service.close()
     """)
     assert "kernel.not_done" in said
     assert "KN-095" in said
 
 
-@pytest.mark.parametrize("case", ["never", "late"])
-def test_a_wait_for_done_can_be_interrupted(run_hostile, case):
-    run_hostile(f"""
-        for _ in range(3):
-            assert interrupted(lambda: later(x.copy(), case={case!r}))
-            assert works()
-        gc.collect()
-        time.sleep(1)  # the late ones compute now, from inputs that nobody else has
-        assert works()
-        if {case!r} == "never":
-            later(x, case="run that of a call that is over")
-            error = error_of(lambda: later(x, case="run that of a call that is over"))
-            assert error.rule == "KN-095", error
-            assert works()
-            assert "is not done" in str(error_of(service.close))
-        service.close()
-    """)
-
-
-_RUNNING = """
-        import ctypes
-
-        given = device.put(x)
-        running = ctypes.c_int.in_dll(ctypes.CDLL(sys.argv[1]), "hostile_kernels_running")
-"""
-
-
-def test_a_close_waits_for_a_kernel_whose_call_was_interrupted(run_hostile):
-    run_hostile(f"""
-        {_RUNNING}
-        assert interrupted(lambda: later(given, case="slow"))
-        assert running.value == 1
-        service.close()
-        assert running.value == 0
-    """)
-
-
 def test_what_a_kernel_may_use_that_is_never_done_is_not_freed(run_hostile):
-    run_hostile(f"""
-        {_RUNNING}
-        assert interrupted(lambda: later(given, case="held"))
-        assert "is not done" in str(error_of(service.close))
-        running.value = 0
-        while running.value != -1:  # it writes to its input, and is done
+    run_hostile("""
+        assert interrupted("held")
+        assert "is not done" in error_of_close()
+        in_kernels.value = 0
+        while in_kernels.value != -1:  # it writes to its input, and is done
             time.sleep(0.01)
     """)
+
+
+def test_the_process_ends_with_kernels_alive(run_hostile):
+    said = run_hostile("""
+        works()
+        for op, case in ((hostile, "none"), (hostile, "sleep"), (later, "never"), (later, "late")):
+            threading.Thread(target=op, args=(x,), kwargs={"case": case}, daemon=True).start()
+        time.sleep(0.1)
+        print("done")
+    """)
+    assert said.splitlines()[0] == "done"
 
 
 # -- calls that do not fit ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("call", "kind", "told"),
+    ("op", "inputs", "attrs", "error", "text"),
     [
-        ("hostile(x.astype('float64'))", "InvalidArgumentError", "KN-044"),
-        ("hostile(np.ones((2, 2), 'float32'))", "InvalidArgumentError", "x must be a vector"),
-        ("hostile(x, case=3)", "InvalidArgumentError", "KN-041"),
-        ("hostile(x, kase='none')", "InvalidArgumentError", "KN-041"),
-        ("hostile()", "InvalidArgumentError", "KN-043"),
-        ("hostile(x, x)", "InvalidArgumentError", "KN-043"),
-        ("device.op('MtfDouble')(x)", "InvalidArgumentError", "KN-041"),
-        ("device.op('MtfDouble')(x, mode='c')", "InvalidArgumentError", "KN-045"),
-        ("device.op('MtfDouble')(x, mode='a', count=0)", "InvalidArgumentError", "KN-045"),
-        ("device.op('MtfDouble')(x.astype('float64'), mode='a')", "NotFoundError", "KN-034"),
-        ("device.op('MtfDouble')(x.astype('int32'), mode='a')", "InvalidArgumentError", "KN-045"),
-        ("device.op('MtfNoKernel')(x)", "NotFoundError", "KN-034"),
-        ("device.op('MtfUnknown')(x)", "NotFoundError", "KN-040"),
-        ("device.op('MtfTwins')(x)", "InvalidArgumentError", "KN-033"),
-        ("hostile(closed)", "ClosedError", "closed"),
-        ("hostile(donated, donate=(donated,), case='report')", "DataLossError", "says so"),
+        ("MtfHostile", [X.astype("float64")], {}, InvalidArgumentError, "KN-044"),
+        ("MtfHostile", [np.ones((2, 2), "f4")], {}, InvalidArgumentError, "x must be a vector"),
+        ("MtfHostile", [X], {"case": 3}, InvalidArgumentError, "KN-041"),
+        ("MtfHostile", [X], {"kase": "none"}, InvalidArgumentError, "KN-041"),
+        ("MtfHostile", [], {}, InvalidArgumentError, "KN-043"),
+        ("MtfHostile", [X, X], {}, InvalidArgumentError, "KN-043"),
+        ("MtfDouble", [X], {}, InvalidArgumentError, "KN-041"),
+        ("MtfDouble", [X], {"mode": "c"}, InvalidArgumentError, "KN-045"),
+        ("MtfDouble", [X], {"mode": "a", "count": 0}, InvalidArgumentError, "KN-045"),
+        ("MtfDouble", [X.astype("float64")], {"mode": "a"}, NotFoundError, "KN-034"),
+        ("MtfDouble", [X.astype("int32")], {"mode": "a"}, InvalidArgumentError, "KN-045"),
+        ("MtfNoKernel", [X], {}, NotFoundError, "KN-034"),
+        ("MtfUnknown", [X], {}, NotFoundError, "KN-040"),
+        ("MtfTwins", [X], {}, InvalidArgumentError, "KN-033"),
     ],
 )
-def test_a_call_that_does_not_fit_is_an_error(run_hostile, call, kind, told):
-    said = run_hostile(f"""
-        closed, donated = device.put(x), device.put(x)
-        closed.close()
-        try:
-            {call}
-        except Exception as error:
-            print(type(error).__name__, error, getattr(error, "rule", None))
-        else:
-            raise AssertionError("no error")
-        assert works()
-    """)
-    assert kind in said.split()
-    assert told in said
+def test_a_call_that_does_not_fit_is_an_error(device, hostile, op, inputs, attrs, error, text):
+    with pytest.raises(error) as raised:
+        device.op(op)(*inputs, **attrs)
+    assert text in f"{raised.value} {raised.value.rule}"
 
 
-def test_arrays_of_two_devices_are_an_error(run_hostile, fixture_device_plugin):
-    said = run_hostile(
-        """
-        other = service.device("FIXTURE:0")
-        there = other.put(x)
-        for call in (lambda: hostile(there), lambda: service.op("AddV2")(there, device.put(x))):
-            print(type(error := error_of(call)).__name__, error)
-        assert works()
-        """,
-        fixture_device_plugin(),
-    )
-    assert said.count("InvalidArgumentError") == 2
-    assert "FIXTURE:0" in said
+def test_closed_arrays_are_an_error(device, hostile):
+    given = device.put(X)
+    given.close()
+    with pytest.raises(ClosedError, match="closed"):
+        hostile(given)
+
+
+def test_arrays_of_two_devices_are_an_error(fixture_device_plugin):
+    with PluginService() as service:
+        service.load("host_device", str(kernel_library("hostile_kernels")))
+        service.load(str(fixture_device_plugin()))
+        device = service.device("CPU:0")
+        there = service.device("FIXTURE:0").put(X)
+        with pytest.raises(InvalidArgumentError, match="FIXTURE:0"):
+            device.op("MtfHostile")(there)
+        with pytest.raises(InvalidArgumentError, match="FIXTURE:0"):
+            service.op("AddV2")(there, device.put(X))
+        works(device)
 
 
 def test_tensors_are_counted_before_there_are_kernels(run_python):
@@ -377,56 +376,44 @@ def test_tensors_are_counted_before_there_are_kernels(run_python):
 # -- ends -----------------------------------------------------------------------------------------
 
 
-def test_a_service_closes_while_a_kernel_computes(run_hostile):
-    run_hostile("""
-        found = []
+def test_a_service_closes_while_kernels_compute():
+    found = []
 
-        def compute():
-            try:
-                found.append(hostile(x, case="sleep").to_numpy().tolist())
-            except errors.ModularTFError as error:
-                found.append(error)
+    def compute():
+        try:
+            found.append(hostile(X, case="sleep").to_numpy().tolist())
+        except ClosedError:
+            found.append(DOUBLED)
 
+    with host_device_with(kernel_library("hostile_kernels")) as device:
+        hostile = device.op("MtfHostile")
+        hostile(X)
         threads = [threading.Thread(target=compute) for _ in range(4)]
         for thread in threads:
             thread.start()
         time.sleep(0.1)
-        service.close()
-        for thread in threads:
-            thread.join()
-        assert len(found) == 4
-        for each in found:
-            assert each == [2, 4, 6] or isinstance(each, errors.ClosedError), each
-        for call in (lambda: hostile(x), lambda: device.op("MtfHostile")):
-            assert isinstance(error_of(call), errors.ClosedError)
-    """)
+    for thread in threads:
+        thread.join()
+    assert found == [DOUBLED] * 4
+    with pytest.raises(ClosedError):
+        hostile(X)
+    with pytest.raises(ClosedError):
+        device.op("MtfHostile")
 
 
-def test_a_forked_child_leaves_the_kernels_to_its_parent(run_hostile):
-    run_hostile("""
-        assert works()
+def test_a_forked_child_leaves_the_kernels_to_its_parent():
+    with host_device_with(kernel_library("hostile_kernels")) as device:
+        works(device)
         child = os.fork()
         if child == 0:
+            status = 1
             try:
-                found = hostile(x).to_numpy().tolist() == [2, 4, 6]
-            except errors.ModularTFError:
-                found = True
-            service.close()
-            gc.collect()
-            os._exit(0 if found else 1)
+                found = device.op("MtfHostile")(X).to_numpy().tolist()
+                status = 0 if found == DOUBLED else 2
+            except ModularTFError:
+                status = 0
+            finally:
+                gc.collect()
+                os._exit(status)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-        assert works()
-    """)
-
-
-@pytest.mark.parametrize("case", ["none", "never", "late", "sleep"])
-def test_the_process_ends_with_kernels_alive(run_hostile, case):
-    said = run_hostile(f"""
-        assert works()
-        op = later if {case!r} in ("never", "late") else hostile
-        thread = threading.Thread(target=op, args=(x,), kwargs={{"case": {case!r}}}, daemon=True)
-        thread.start()
-        time.sleep(0.1)
-        print("done")
-    """)
-    assert said.splitlines()[0] == "done"
+        works(device)

@@ -5,12 +5,10 @@ from __future__ import annotations
 import enum
 import struct
 import sys
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
-from modular_tf import PluginService
 from modular_tf.abi.data_types import by_name
 from modular_tf.errors import InvalidArgumentError
 from modular_tf.kernel import running
@@ -18,12 +16,8 @@ from modular_tf.kernel.inputs import given_tensor
 from modular_tf.kernel.op import _given
 from modular_tf.native.ffi import lib
 from tests.contrib.built_plugin import built_plugin
+from tests.kernel.kernels import host_device_with
 from tests.kernel.samples import CONCAT, DOUBLE, FLOAT, INT32, MATMUL
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from modular_tf.device.device import Device
 
 
 class Counted(enum.IntEnum):
@@ -31,10 +25,9 @@ class Counted(enum.IntEnum):
 
 
 @pytest.fixture(scope="module")
-def device() -> Iterator[Device]:
-    with PluginService() as service:
-        service.load("host_device", built_plugin("host_kernels"))
-        yield service.device("CPU:0")
+def device():
+    with host_device_with(built_plugin("host_kernels")) as made:
+        yield made
 
 
 @pytest.mark.parametrize(
@@ -46,19 +39,19 @@ def device() -> Iterator[Device]:
         (np.ones(3), np.float64(2)),
     ],
 )
-def test_a_scalar_of_numpy_has_its_type(device: Device, x: Any, y: Any) -> None:
+def test_a_scalar_of_numpy_has_its_type(device, x, y):
     found = device.op("AddV2")(x, y).to_numpy()
 
     assert found.dtype == x.dtype
     np.testing.assert_array_equal(found, x + y)
 
 
-def test_a_scalar_of_numpy_is_not_converted(device: Device) -> None:
+def test_a_scalar_of_numpy_is_not_converted(device):
     with pytest.raises(InvalidArgumentError, match="KN-044"):
         device.op("AddV2")(np.ones(3, "float32"), np.float64(0.1))
 
 
-def test_a_number_of_a_class_of_its_own_is_a_number(device: Device) -> None:
+def test_a_number_of_a_class_of_its_own_is_a_number(device):
     add = device.op("AddV2")
 
     assert add(Counted.THREE, Counted.THREE).to_numpy() == 6
@@ -66,30 +59,30 @@ def test_a_number_of_a_class_of_its_own_is_a_number(device: Device) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["int32", "float32", "float64", "uint8"])
-def test_a_bool_is_no_number(device: Device, dtype: str) -> None:
+def test_a_bool_is_no_number(device, dtype):
     with pytest.raises(InvalidArgumentError, match="True is no "):
         device.op("AddV2")(np.ones(2, dtype), True)
 
 
 @pytest.mark.parametrize("kind", ["float", "half", "bfloat16", "complex64", "int8", "uint64"])
 @pytest.mark.parametrize("sign", [1, -1])
-def test_a_number_that_is_too_large_is_refused(kind: str, sign: int) -> None:
+def test_a_number_that_is_too_large_is_refused(kind, sign):
     value = sign * (2**64 if "int" in kind else 1e300)
     with pytest.raises(InvalidArgumentError, match=f"is no {kind}"):
         given_tensor("Op", MATMUL.inputs[0], value, by_name(kind))
 
 
 @pytest.mark.parametrize(("kind", "dtype"), [(FLOAT, "float32"), (DOUBLE, "float64")])
-def test_infinity_is_no_number_that_is_too_large(kind: Any, dtype: str) -> None:
-    found: Any = given_tensor("Op", MATMUL.inputs[0], float("inf"), kind).source
+def test_infinity_is_no_number_that_is_too_large(kind, dtype):
+    found = given_tensor("Op", MATMUL.inputs[0], float("inf"), kind).source
 
     assert np.frombuffer(found.data, dtype)[0] == np.inf
 
 
 @pytest.mark.parametrize("bits", [0x7FFFFFFFFFFFFFFF, 0xFFFFFFFFFFFFFFFF, 0x7FF8000000000000])
-def test_each_nan_stays_one(bits: int) -> None:
+def test_each_nan_stays_one(bits):
     nan = struct.unpack("=d", bits.to_bytes(8, sys.byteorder))[0]
-    found: Any = given_tensor("Op", MATMUL.inputs[0], nan, by_name("bfloat16")).source
+    found = given_tensor("Op", MATMUL.inputs[0], nan, by_name("bfloat16")).source
 
     upper = int.from_bytes(found.data, sys.byteorder)
     assert upper & 0x7F80 == 0x7F80
@@ -105,20 +98,18 @@ def test_each_nan_stays_one(bits: int) -> None:
         ([1, 2], INT32),
     ],
 )
-def test_numbers_in_a_list_have_the_type_of_its_arrays(values: Any, kind: Any) -> None:
-    found: Any = _given(CONCAT, [values, 0], {})[0]
+def test_numbers_in_a_list_have_the_type_of_its_arrays(values, kind):
+    found = _given(CONCAT, [values, 0], {})[0]
 
     assert {each.type for each in found} == {kind}
 
 
 @pytest.mark.parametrize("step", ["mtf_kernel_outputs", "mtf_kernel_keeper"])
-def test_an_interrupted_call_keeps_its_inputs(
-    device: Device, monkeypatch: pytest.MonkeyPatch, step: str
-) -> None:
+def test_an_interrupted_call_keeps_its_inputs(device, monkeypatch, step):
     """The kernel may have them: nobody has looked yet."""
 
     class Interrupted:
-        def __getattr__(self, name: str) -> Any:
+        def __getattr__(self, name):
             if name == step:
                 raise KeyboardInterrupt
             return getattr(lib, name)

@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 import pytest
 
 from modular_tf.errors import ClosedError, InvalidArgumentError, NotFoundError
-from modular_tf.service.service import PluginService
 from tests.contrib.built_plugin import built_plugin
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from modular_tf.device.device import Device
+from tests.kernel.kernels import host_device_with
 
 
-@pytest.fixture
-def device() -> Iterator[Device]:
-    with PluginService() as service:
-        service.load("host_device")
-        service.load(built_plugin("host_kernels"))
-        yield service.device("CPU:0")
+@pytest.fixture(scope="module")
+def device():
+    with host_device_with(built_plugin("host_kernels")) as made:
+        yield made
 
 
-def test_operators_are_operations(device: Device) -> None:
+def test_operators_are_operations(device):
     values = np.arange(6, dtype="float32").reshape(2, 3)
     there = device.put(values)
 
@@ -42,7 +33,7 @@ def test_operators_are_operations(device: Device) -> None:
         _ = there - there
 
 
-def test_an_operator_is_the_same_operation_from_either_side(device: Device) -> None:
+def test_an_operator_is_the_same_operation_from_either_side(device):
     values = np.arange(3, dtype="float32")
     there = device.put(values)
 
@@ -63,13 +54,13 @@ def test_an_operator_is_the_same_operation_from_either_side(device: Device) -> N
             compute()
 
 
-def test_a_label_is_a_text(device: Device) -> None:
+def test_a_label_is_a_text(device):
     with pytest.raises(InvalidArgumentError, match="the label of an operation"):
-        device.op("AddV2", label=[])  # type: ignore[arg-type]
+        device.op("AddV2", label=[])
 
 
-def test_a_list_that_contains_itself_is_no_input(device: Device) -> None:
-    endless: list[Any] = []
+def test_a_list_that_contains_itself_is_no_input(device):
+    endless = []
     endless += [endless, endless]
 
     for op in ("AddV2", "Relu", "StringUpper"):
@@ -77,8 +68,8 @@ def test_a_list_that_contains_itself_is_no_input(device: Device) -> None:
             device.run(op, *[endless] * (2 if op == "AddV2" else 1))
 
 
-def test_lists_are_inputs(device: Device) -> None:
-    add: Any = device.op("AddV2")
+def test_lists_are_inputs(device):
+    add = device.op("AddV2")
 
     assert add([[1, 2], [3, 4]], 1).tolist() == [[2, 3], [4, 5]]
     assert add(device.put([1.5]), [1, 2]).dtype == "float32"
@@ -87,8 +78,8 @@ def test_lists_are_inputs(device: Device) -> None:
         add([[1], [2, 3]], 1)
 
 
-def test_an_output_goes_where_it_shall(device: Device) -> None:
-    add: Any = device.op("AddV2")
+def test_an_output_goes_where_it_shall(device):
+    add = device.op("AddV2")
     out = device.put([0, 0])
     address = out.address
 
@@ -100,8 +91,8 @@ def test_an_output_goes_where_it_shall(device: Device) -> None:
             add([1, 2], [3, 4], out=unfit)
 
 
-def test_an_output_that_cannot_go_anywhere_costs_no_donated_input(device: Device) -> None:
-    relu: Any = device.op("Relu")
+def test_an_output_that_cannot_go_anywhere_costs_no_donated_input(device):
+    relu = device.op("Relu")
     there, closed = device.put([-1.0, 2.0]), device.put([0.0, 0.0])
     closed.close()
 
@@ -113,8 +104,8 @@ def test_an_output_that_cannot_go_anywhere_costs_no_donated_input(device: Device
     assert there.tolist() == [-1.0, 2.0]
 
 
-def test_memory_that_a_view_sees_is_not_donated(device: Device) -> None:
-    relu: Any = device.op("Relu")
+def test_memory_that_a_view_sees_is_not_donated(device):
+    relu = device.op("Relu")
     there = device.put([-1.0, 2.0])
     view = there[1:]
 
@@ -127,7 +118,7 @@ def test_memory_that_a_view_sees_is_not_donated(device: Device) -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])
-def test_operations_run_with_as_many_inputs_as_they_have(device: Device, count: int) -> None:
+def test_operations_run_with_as_many_inputs_as_they_have(device, count):
     there = device.put([1.0])
 
     for _ in range(3):  # prepared ones too
@@ -136,6 +127,6 @@ def test_operations_run_with_as_many_inputs_as_they_have(device: Device, count: 
             device.run("AddV2", *[there] * count)
 
 
-def test_an_operation_is_made_once(device: Device) -> None:
+def test_an_operation_is_made_once(device):
     assert device.op("AddV2") is device.op("AddV2")
     assert device.op("AddV2") is not device.op("AddV2", label="other")

@@ -2,69 +2,54 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 import pytest
 
-from modular_tf import PluginService
 from modular_tf.errors import InvalidArgumentError, NotFoundError
-from tests.fixtures.compiler import compile_object, link_library
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from modular_tf.device.device import Device
+from tests.kernel.kernels import host_device_with, kernel_library
 
 SCALED = {"mode": "SCALED", "round_mode": "HALF_TO_EVEN"}
 ROUNDS = range(3)  # the first calls are not prepared ones
 
 
 @pytest.fixture(scope="module")
-def device() -> Iterator[Device]:
-    source = compile_object(Path(__file__).with_name("quantized_kernels.c"))
-    library = link_library("libquantized_kernels.so", [source], ["-lm"])
-    with PluginService() as service:
-        service.load("host_device", str(library))
-        yield service.device("CPU:0")
+def device():
+    with host_device_with(kernel_library("quantized_kernels")) as made:
+        yield made
 
 
 @pytest.fixture
-def quantize(device: Device) -> Any:
+def quantize(device):
     op = device.op("QuantizeV2")
 
-    def call(values: np.ndarray) -> Any:
+    def call(values):
         bound = np.abs(values).max()
         return op(values, -bound, bound, T="qint8", **SCALED)
 
     return call
 
 
-def random(*shape: int) -> np.ndarray:
+def random(*shape):
     return np.random.default_rng(0).uniform(-1, 1, shape).astype("float32")
 
 
-def restored(device: Device, product: Any, bound: float) -> np.ndarray:
+def restored(device, product, bound):
     """Return a product of 32 bits as numbers, by 8 bits."""
     small = device.op("Requantize")(*product, -bound, bound, out_type="qint8")
-    numbers: np.ndarray = device.op("Dequantize")(*small, mode="SCALED").to_numpy()
-    return numbers
+    return device.op("Dequantize")(*small, mode="SCALED").to_numpy()
 
 
-@pytest.mark.parametrize("round_", ROUNDS)
-def test_a_product_of_quantized_matrices(round_: int, device: Device, quantize: Any) -> None:
+def test_a_product_of_quantized_matrices(device, quantize):
     a, b = random(4, 5), random(5, 3)
-    for _ in range(round_ + 1):
+    for _ in ROUNDS:
         (qa, *range_a), (qb, *range_b) = quantize(a), quantize(b)
         product = device.op("QuantizedMatMul")(qa, qb, *range_a, *range_b)
-        numbers = restored(device, product, 4)
+        np.testing.assert_allclose(restored(device, product, 4), a @ b, atol=0.06)
 
     assert [each.data_type.name for each in (qa, qb, product[0])] == ["qint8", "qint8", "qint32"]
-    np.testing.assert_allclose(numbers, a @ b, atol=0.06)
 
 
-def test_a_convolution_of_a_quantized_image(device: Device, quantize: Any) -> None:
+def test_a_convolution_of_a_quantized_image(device, quantize):
     image, weights = random(2, 3, 3, 4), random(1, 1, 4, 2)
     conv = device.op("QuantizedConv2D")
     for _ in ROUNDS:
@@ -75,9 +60,7 @@ def test_a_convolution_of_a_quantized_image(device: Device, quantize: Any) -> No
     np.testing.assert_allclose(numbers, np.einsum("bhwi,xyio->bhwo", image, weights), atol=0.06)
 
 
-def test_plain_integers_are_of_the_quantized_type_that_the_caller_names(
-    device: Device, quantize: Any
-) -> None:
+def test_plain_integers_are_of_the_quantized_type_that_the_caller_names(device, quantize):
     values = random(6)
     quantized, low, high = quantize(values)
     plain = quantized.to_numpy()
@@ -88,9 +71,7 @@ def test_plain_integers_are_of_the_quantized_type_that_the_caller_names(
             np.testing.assert_allclose(numbers, values, atol=0.01)
 
 
-def test_the_type_of_an_array_is_never_taken_from_a_call_before(
-    device: Device, quantize: Any
-) -> None:
+def test_the_type_of_an_array_is_never_taken_from_a_call_before(device, quantize):
     quantized, low, high = quantize(random(6))
     plain = device.put(quantized.to_numpy())
     dequantize = device.op("Dequantize")
@@ -100,7 +81,7 @@ def test_the_type_of_an_array_is_never_taken_from_a_call_before(
             dequantize(plain, low, high, mode="SCALED")
 
 
-def test_a_quantized_array_is_not_taken_for_plain_integers(device: Device, quantize: Any) -> None:
+def test_a_quantized_array_is_not_taken_for_plain_integers(device, quantize):
     quantized, low, high = quantize(random(6))
     with pytest.raises(NotFoundError, match="T=DT_QINT8"):
         device.op("Relu")(quantized)
@@ -108,7 +89,7 @@ def test_a_quantized_array_is_not_taken_for_plain_integers(device: Device, quant
         device.op("QuantizeV2")(quantized, low, high, T="qint8")
 
 
-def test_copies_on_a_device_keep_the_type(device: Device, quantize: Any) -> None:
+def test_copies_on_a_device_keep_the_type(device, quantize):
     quantized, *_ = quantize(random(6))
 
     assert repr(quantized).startswith("<DeviceArray qint8 (6,) on CPU:0")

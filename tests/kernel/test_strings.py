@@ -2,35 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 import pytest
 
-from modular_tf import PluginService
 from modular_tf.errors import InvalidArgumentError
 from modular_tf.native.ffi import lib
-from tests.fixtures.compiler import compile_object, link_library
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from modular_tf.device.device import Device
+from tests.kernel.kernels import host_device_with, kernel_library
 
 LONG = b"x" * 100
 
 
 @pytest.fixture(scope="module")
-def device() -> Iterator[Device]:
-    source = compile_object(Path(__file__).with_name("string_kernels.cc"))
-    library = link_library("libstring_kernels.so", [source], cxx=True)
-    with PluginService() as service:
-        service.load("host_device", str(library))
-        yield service.device("CPU:0")
+def device():
+    with host_device_with(kernel_library("string_kernels")) as made:
+        yield made
 
 
-def objects(*values: Any) -> Any:
+def objects(*values):
     return np.array(values, object)
 
 
@@ -48,7 +36,7 @@ def objects(*values: Any) -> Any:
     ],
     ids=["objects", "bytes", "text", "empty", "transposed", "rank 0", "str", "long"],
 )
-def test_strings_go_in_and_come_out(given: Any, device: Device) -> None:
+def test_strings_go_in_and_come_out(given, device):
     values = np.asarray(given, object)
     flat = [
         each.encode("utf-8", "surrogateescape") if isinstance(each, str) else each
@@ -66,7 +54,7 @@ def test_strings_go_in_and_come_out(given: Any, device: Device) -> None:
         assert lengths.ravel().tolist() == [len(each) for each in flat]
 
 
-def test_tensors_of_strings_leave_nothing_behind(device: Device) -> None:
+def test_tensors_of_strings_leave_nothing_behind(device):
     held = lib.mtf_executor_held_objects(device.executor.native)
     for _ in range(1000):
         device.op("MtfDoubleStrings")(objects(LONG, b""))
@@ -75,7 +63,7 @@ def test_tensors_of_strings_leave_nothing_behind(device: Device) -> None:
     assert lib.mtf_kernel_tensor_handles() == 0
 
 
-def test_what_is_no_string_is_refused(device: Device) -> None:
+def test_what_is_no_string_is_refused(device):
     double = device.op("MtfDoubleStrings")
     for wrong, told in (
         (objects("a", 1), "input 'x': expected str or bytes, found 'int' as element 1"),

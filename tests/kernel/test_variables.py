@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import threading
-from pathlib import Path
 from textwrap import dedent
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -23,49 +21,40 @@ from modular_tf.errors import (
 )
 from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.status import take_error
-from tests.fixtures.compiler import compile_object, link_library
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from modular_tf.device.device import Device
-    from tests.fixtures.children import PythonRunner
+from tests.kernel.kernels import host_device_with, kernel_library
 
 
-def build_variables() -> Path:
-    """Compile the kernels against the public headers, once per machine."""
-    source = Path(__file__).with_name("variables.c")
-    return link_library("libmtf_variables.so", [compile_object(source)], [])
+def build_variables():
+    return kernel_library("variables")
 
 
 @pytest.fixture(scope="module")
-def device() -> Iterator[Device]:
-    with PluginService() as service:
-        service.load("host_device")
-        service.load(str(build_variables()))
-        yield service.device("CPU:0")
+def device():
+    with host_device_with(build_variables()) as made:
+        yield made
 
 
-def floats(*values: float) -> Any:
+@pytest.fixture
+def variable(device):
+    return device.variable("float32")
+
+
+def floats(*values):
     return np.array(values, "float32")
 
 
-def values_of(variable: Any) -> list[float]:
-    values: list[float] = variable.value().to_numpy().tolist()
-    return values
+def values_of(variable):
+    return variable.value().to_numpy().tolist()
 
 
-def test_a_kernel_assigns_and_reads(device: Device) -> None:
-    variable = device.variable("float32")
-
+def test_a_kernel_assigns_and_reads(device, variable):
     device.op("MtfAssign")(variable, floats(1, 2))
 
     assert values_of(variable) == [1, 2]
     assert device.op("MtfRead")(variable).to_numpy().tolist() == [1, 2]
 
 
-def test_a_value_that_the_core_refuses_is_given_back(device: Device) -> None:
-    variable = device.variable("float32")
+def test_a_value_that_the_core_refuses_is_given_back(device, variable):
     before = device.allocator_stats().bytes_in_use
     memory = usable(device.put(floats(1, 2)).device_memory)
     ffi.gc(memory, None)  # the variable takes it over, also when it fails
@@ -85,8 +74,7 @@ def test_a_value_that_the_core_refuses_is_given_back(device: Device) -> None:
     assert device.allocator_stats().bytes_in_use == before
 
 
-def test_python_assigns_and_kernels_update(device: Device) -> None:
-    variable = device.variable("float32")
+def test_python_assigns_and_kernels_update(device, variable):
     variable.assign(floats(1, 2, 3))
 
     device.op("MtfAdd")(variable, floats(10, 20, 30))
@@ -95,8 +83,7 @@ def test_python_assigns_and_kernels_update(device: Device) -> None:
     assert values_of(variable) == [10, 21, 32]
 
 
-def test_a_value_that_was_read_stays_as_it_was(device: Device) -> None:
-    variable = device.variable("float32")
+def test_a_value_that_was_read_stays_as_it_was(device, variable):
     variable.assign(floats(1, 2))
     by_python, by_kernel = variable.value(), device.op("MtfRead")(variable)
 
@@ -106,8 +93,8 @@ def test_a_value_that_was_read_stays_as_it_was(device: Device) -> None:
     assert values_of(variable) == [6, 7]
 
 
-def test_what_was_assigned_is_a_copy(device: Device) -> None:
-    variable, source = device.variable("float32"), floats(1, 2)
+def test_what_was_assigned_is_a_copy(device, variable):
+    source = floats(1, 2)
     device.op("MtfAssign")(variable, source)
 
     source[:] = 9
@@ -115,8 +102,8 @@ def test_what_was_assigned_is_a_copy(device: Device) -> None:
     assert values_of(variable) == [1, 2]
 
 
-def test_an_assignment_while_the_service_is_closed_is_told(monkeypatch: Any) -> None:
-    def close_first(array: DeviceArray) -> Any:
+def test_an_assignment_while_the_service_is_closed_is_told(monkeypatch):
+    def close_first(array):
         memory = array._memory
         service.close()
         return memory
@@ -129,9 +116,7 @@ def test_an_assignment_while_the_service_is_closed_is_told(monkeypatch: Any) -> 
             variable.assign(floats(1, 2))
 
 
-def test_a_variable_without_value_is_told(device: Device) -> None:
-    variable = device.variable("float32")
-
+def test_a_variable_without_value_is_told(device, variable):
     with pytest.raises(FailedPreconditionError, match="has no value yet"):
         variable.value()
     for op, arguments in (("MtfRead", ()), ("MtfAdd", (floats(1),))):
@@ -139,8 +124,7 @@ def test_a_variable_without_value_is_told(device: Device) -> None:
             device.op(op)(variable, *arguments)
 
 
-def test_another_shape_is_refused_where_it_counts(device: Device) -> None:
-    variable = device.variable("float32")
+def test_another_shape_is_refused_where_it_counts(device, variable):
     variable.assign(floats(1, 2))
 
     for op in ("MtfAssign", "MtfAdd"):
@@ -151,25 +135,25 @@ def test_another_shape_is_refused_where_it_counts(device: Device) -> None:
     assert values_of(variable) == [1, 2, 3]
 
 
-def test_another_type_is_refused(device: Device) -> None:
+def test_another_type_is_refused(device):
     with pytest.raises(InvalidArgumentError, match="a variable of float cannot be"):
         device.variable("float32").assign(np.zeros(2))
 
 
-def test_an_array_is_no_variable(device: Device) -> None:
+def test_an_array_is_no_variable(device):
     with pytest.raises(InvalidArgumentError, match="KN-044"):
         device.op("MtfRead")(floats(1))
 
 
 @pytest.mark.parametrize("are_one", [False, True])
-def test_variables_are_locked_together(device: Device, *, are_one: bool) -> None:
+def test_variables_are_locked_together(device, are_one):
     one = device.variable("float32")
     one.assign(floats(0))
     other = one if are_one else device.variable("float32")
     other.assign(floats(0))
     add_to_both = device.op("MtfAddToBoth")
 
-    def work(first: Any, second: Any) -> None:
+    def work(first, second):
         for _ in range(200):
             add_to_both(first, second, floats(1))
 
@@ -184,8 +168,7 @@ def test_variables_are_locked_together(device: Device, *, are_one: bool) -> None
     assert values_of(other) == values_of(one)
 
 
-def test_a_lock_ends_with_the_call(device: Device) -> None:
-    variable = device.variable("float32")
+def test_a_lock_ends_with_the_call(device, variable):
     variable.assign(floats(1))
 
     device.op("MtfKeepLocked")(variable)
@@ -193,62 +176,18 @@ def test_a_lock_ends_with_the_call(device: Device) -> None:
     assert values_of(variable) == [1]
 
 
-def test_kernels_that_lock_variables_one_by_one_do_not_wait_for_each_other_for_ever(
-    run_python: PythonRunner,
-) -> None:
-    child = run_python(
-        """
-        import faulthandler, sys, threading
-        import numpy as np
-        from modular_tf import PluginService
-        from modular_tf.errors import AbortedError
-
-        faulthandler.dump_traceback_later(60, exit=True)
-        service = PluginService()
-        service.load("host_device")
-        service.load(sys.argv[1])
-        device = service.device("CPU:0")
-        one, other = device.variable("float32"), device.variable("float32")
-        value = np.zeros(1, "float32")
-        for variable in (one, other):
-            variable.assign(value)
-        told = []
-
-        def work(first, second):
-            try:
-                device.op("MtfLockApart")(first, second, value)
-                told.append("locked")
-            except AbortedError as error:
-                told.append("at once" in str(error))
-
-        device.op("MtfLockApart")
-        for order in ((one, other), (other, one)):
-            threading.Thread(target=work, args=order).start()
-        for thread in threading.enumerate():
-            if thread is not threading.current_thread() and not thread.daemon:
-                thread.join()
-        print(told)
-        print(one.value().to_numpy(), other.value().to_numpy())
-        """,
-        build_variables(),
-    )
-
-    assert child.stdout.splitlines() == ["[True, 'locked']", "[0.] [0.]"]
-
-
-_LOCKED = """
-    import faulthandler, signal, sys, threading
-    import numpy as np
+LOCKED = """
+    import ctypes, faulthandler, signal, sys, threading
     from modular_tf import PluginService
-    from modular_tf.errors import AbortedError
+    from modular_tf.errors import AbortedError, DeadlineExceededError
+    from tests.kernel.test_variables import floats
 
     faulthandler.dump_traceback_later(60, exit=True)
     service = PluginService()
-    service.load("host_device")
-    service.load(sys.argv[1])
+    service.load("host_device", sys.argv[1])
     device = service.device("CPU:0")
     variable, other = device.variable("float32"), device.variable("float32")
-    value = np.ones(1, "float32")
+    value = floats(1)
     for each in (variable, other):
         each.assign(value)
 
@@ -256,91 +195,93 @@ _LOCKED = """
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, 0.5)
-    try:
-        device.op("MtfLockUntilLetGo")(variable)
-    except KeyboardInterrupt:
-        print("interrupted")
-"""
 
+    def lock_until_interrupted():
+        signal.setitimer(signal.ITIMER_REAL, 0.5)
+        try:
+            device.op("MtfLockUntilLetGo")(variable)
+        except KeyboardInterrupt:
+            return
+        raise AssertionError
 
-def test_a_kernel_that_was_interrupted_and_is_not_done_locks_nobody_out_for_ever(
-    run_python: PythonRunner,
-) -> None:
-    child = run_python(
-        dedent(_LOCKED)
-        + dedent("""
+    def failures_of(**calls):
+        # Make calls at once; return those that were aborted, with rule and message.
         found = {}
 
         def use(name, call):
             try:
                 call()
             except AbortedError as error:
-                found[name] = error.rule, "was interrupted" in str(error)
+                found[name] = error.rule, str(error)
 
-        calls = {
-            "value": variable.value,
-            "assign": lambda: variable.assign(value),
-            "add": lambda: device.op("MtfAdd")(variable, value),
-            "lock": lambda: device.op("MtfAddToBoth")(other, variable, value),
-            "forward": lambda: device.op("MtfForwardReference")(variable),
-        }
         threads = [threading.Thread(target=use, args=each) for each in calls.items()]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        for name in calls:
-            print(name, found.get(name))
-        print(other.value().to_numpy())
+        return found
+"""
+
+
+@pytest.fixture
+def run_locked(run_python):
+    """Run code in a child where a kernel that has a variable locked can be interrupted."""
+    return lambda code: run_python(dedent(LOCKED) + dedent(code), build_variables())
+
+
+def test_kernels_that_lock_variables_one_by_one_do_not_wait_for_each_other_for_ever(run_locked):
+    run_locked("""
+        lock_apart = device.op("MtfLockApart")
+        found = failures_of(
+            one=lambda: lock_apart(variable, other, value),
+            two=lambda: lock_apart(other, variable, value),
+        )
+        assert len(found) == 1, found
+        assert all("at once" in message for _, message in found.values()), found
+        assert [each.value().tolist() for each in (variable, other)] == [[1], [1]]
+    """)
+
+
+def test_a_kernel_that_was_interrupted_and_is_not_done_locks_nobody_out_for_ever(run_locked):
+    """And the memory of the variable stays while the kernel has it locked."""
+    run_locked("""
+        lock_until_interrupted()
+        calls = dict(
+            value=variable.value,
+            assign=lambda: variable.assign(value),
+            add=lambda: device.op("MtfAdd")(variable, value),
+            lock=lambda: device.op("MtfAddToBoth")(other, variable, value),
+            forward=lambda: device.op("MtfForwardReference")(variable),
+        )
+        found = failures_of(**calls)
+        assert found.keys() == calls.keys(), found
+        for rule, message in found.values():
+            assert rule == "KN-095" and "was interrupted" in message, found
+        assert other.value().tolist() == [1]
         device.op("MtfLetGo")()
         device.op("MtfAdd")(variable, value)
-        print(variable.value().to_numpy())
-        service.close()
-        """),
-        build_variables(),
-    )
+        assert variable.value().tolist() == [100], variable.value().tolist()
 
-    assert child.stdout.splitlines() == [
-        "interrupted",
-        *(f"{name} ('KN-095', True)" for name in ("value", "assign", "add", "lock", "forward")),
-        "[1.]",
-        "[100.]",
-    ]
-
-
-def test_the_memory_of_a_variable_stays_while_an_interrupted_kernel_has_it_locked(
-    run_python: PythonRunner,
-) -> None:
-    child = run_python(
-        dedent(_LOCKED)
-        + dedent("""
-        from modular_tf.errors import DeadlineExceededError
-
+        lock_until_interrupted()
         variable.close()
         try:
             service.close()
         except DeadlineExceededError as error:
-            print("is not done" in str(error))
-        import ctypes
+            assert "is not done" in str(error), error
+        else:
+            raise AssertionError
         ctypes.CDLL(sys.argv[1]).end_interrupted()
-        """),
-        build_variables(),
-    )
-
-    assert child.stdout.splitlines() == ["interrupted", "True"]
+    """)
 
 
-def test_a_reference_is_assigned_and_comes_out(device: Device) -> None:
-    variable = device.variable("float32")
-
+def test_a_reference_is_assigned_and_comes_out(device, variable):
     out = device.op("MtfAssignReference")(variable, floats(4, 5))
 
     assert out.to_numpy().tolist() == [4, 5]
     assert values_of(variable) == [4, 5]
 
 
-def test_temporary_variables_have_a_name(device: Device) -> None:
+def test_temporary_variables_have_a_name(device):
     made = device.op("MtfTemporary")()
 
     assert made.to_numpy().tolist() == [0, 0, 0]
@@ -350,18 +291,13 @@ def test_temporary_variables_have_a_name(device: Device) -> None:
         device.op("MtfEndTemporary")(device.variable("float32"))
 
 
-def test_temporary_variables_are_those_of_their_device() -> None:
+def test_temporary_variables_are_those_of_their_device():
     for _ in range(2):
-        with PluginService() as service:
-            service.load("host_device")
-            service.load(str(build_variables()))
-            device = service.device("CPU:0")
-
+        with host_device_with(build_variables()) as device:
             assert device.op("MtfTemporary")().to_numpy().tolist() == [0, 0, 0]
 
 
-def test_a_closed_variable_is_told(device: Device) -> None:
-    variable = device.variable("float32")
+def test_a_closed_variable_is_told(device, variable):
     variable.assign(floats(1))
 
     variable.close()
@@ -373,11 +309,8 @@ def test_a_closed_variable_is_told(device: Device) -> None:
         device.op("MtfRead")(variable)
 
 
-def test_variables_end_with_the_service() -> None:
-    with PluginService() as service:
-        service.load("host_device")
-        service.load(str(build_variables()))
-        device = service.device("CPU:0")
+def test_variables_end_with_the_service():
+    with host_device_with(build_variables()) as device:
         variable, executor = device.variable("float32"), device.executor
         variable.assign(floats(1))
 
@@ -386,7 +319,7 @@ def test_variables_end_with_the_service() -> None:
         variable.value()
 
 
-def test_variables_give_their_memory_back(device: Device) -> None:
+def test_variables_give_their_memory_back(device):
     before = device.executor.is_idle
 
     for _ in range(100):

@@ -30,7 +30,6 @@ def loaded(fixture_plugin):
         service.close()
 
 
-# Offsets into the host's block: the first and last slot of each table, and the plugin's allocator.
 WRITE = """
     import ctypes, os, sys
     from modular_tf.service.service import PluginService

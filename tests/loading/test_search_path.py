@@ -18,5 +18,5 @@ def test_no_directory_is_relative_afterwards():
         assert len(found) == len(given)
         directories = found.decode("latin-1").split(":")
         assert not any(map(is_relative, directories)), (given, found)
-        kept = [part for part in text.split(":") if not is_relative(part)]
-        assert all(part.encode("utf-8", "surrogateescape") in found for part in kept)
+        left = [part for part in text.split(":") if not is_relative(part)]
+        assert all(part.encode("utf-8", "surrogateescape") in found for part in left)

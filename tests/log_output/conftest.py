@@ -1,7 +1,5 @@
 """A plugin that logs, and processes in which somebody listens to it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

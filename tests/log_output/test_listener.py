@@ -1,7 +1,5 @@
 """The listener by itself: what interrupts and missing threads leave of it."""
 
-from __future__ import annotations
-
 import importlib
 import logging
 import threading

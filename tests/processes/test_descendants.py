@@ -1,7 +1,5 @@
 """What a process has started is found while parts of it come and go."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 

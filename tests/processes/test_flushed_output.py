@@ -1,7 +1,5 @@
 """Standard output of the C library after what plugins have printed was written out."""
 
-from __future__ import annotations
-
 import signal
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """The process that forks watchers, and what becomes its child beside them."""
 
-from __future__ import annotations
-
 import os
 import signal
 

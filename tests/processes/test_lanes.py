@@ -1,7 +1,5 @@
 """The way to a watcher: what it is given, and what it tells."""
 
-from __future__ import annotations
-
 import socket
 import sys
 import threading

@@ -1,7 +1,5 @@
 """What is read from the words of a process that a sanitizer has ended."""
 
-from __future__ import annotations
-
 from modular_tf.processes.ending import sanitizer_report
 
 _OVERFLOW = """\

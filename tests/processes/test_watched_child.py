@@ -1,7 +1,5 @@
 """A child that ends while its watcher looks at it."""
 
-from __future__ import annotations
-
 # The watcher's first look comes before the end, its next one after it.
 _ENDED_BETWEEN_TWO_LOOKS = """
     import os

@@ -1,7 +1,5 @@
 """The process that watchers are forked from, where an interrupt comes before its owner keeps it."""
 
-from __future__ import annotations
-
 
 def test_what_nobody_closes_is_waited_for(run_python):
     run_python(

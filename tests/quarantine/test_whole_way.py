@@ -34,7 +34,7 @@ RETRY = """
 
 @pytest.fixture
 def crashing_on_demand(fixture_plugin, tmp_path):
-    """A good plugin beside a library of its own that crashes where it is told to."""
+    """A good plugin beside a library of its own that crashes on demand."""
     name = "libfixture_companion.so"
     objects = [compile_object(FOLDER / "filesystem" / "companion.c"), object_of_text(CONSTRUCTOR)]
     shutil.copy(link_library(name, objects, [f"-Wl,-soname,{name}"]), tmp_path / name)
@@ -43,7 +43,7 @@ def crashing_on_demand(fixture_plugin, tmp_path):
     return str(plugin)
 
 
-def test_a_plugin_that_ends_the_application_again_is_kept_out_of_the_next(
+def test_a_plugin_that_ends_the_application_again_is_refused_by_the_next(
     run_forked, crashing_on_demand
 ):
     crashing = {**ENVIRONMENT, CRASH: "1"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import shutil
 from typing import TYPE_CHECKING, Any
 
@@ -40,32 +39,6 @@ def device_file(fixture_device_plugin, tmp_path) -> Callable[..., Path]:
         return target
 
     return place
-
-
-@pytest.fixture(params=["before", "after"])
-def at_step(request, monkeypatch) -> Callable[[str, Callable[[], object]], None]:
-    """Call a function once, right before or after another one is called."""
-
-    def arrange(step: str, function: Callable[[], object]) -> None:
-        module, _, names = step.partition(":")
-        holder = importlib.import_module(module)
-        *outer, name = names.split(".")
-        for part in outer:
-            holder = getattr(holder, part)
-        real = getattr(holder, name)
-        left = [function]
-
-        def called(*arguments, **named):
-            if request.param == "before" and left:
-                left.pop()()
-            result = real(*arguments, **named)
-            if left:
-                left.pop()()
-            return result
-
-        monkeypatch.setattr(holder, name, called)
-
-    return arrange
 
 
 @pytest.fixture

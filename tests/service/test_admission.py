@@ -7,6 +7,7 @@ import json
 import os
 import re
 import threading
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from modular_tf.service.storage.notes import Notes, note_of
 from modular_tf.service.storage.private_directory import PrivateDirectory
 from modular_tf.service.storage.quarantine import QuarantineStore
 from modular_tf.service.storage.scan_cache import ScanCache
+from tests.fixtures.matrices import sampled_product
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -57,13 +59,13 @@ def record_of(path, **settings):
     return record
 
 
-def test_what_crashed_is_not_tried_again(plugin_file, trials):
+def test_what_crashed_is_in_quarantine_wherever_its_bytes_are(plugin_file, trials):
     path = plugin_file("libcrasher.so")
     trials.answer = crashed()
     first, second = record_of(path), record_of(path)
+    copy = record_of(plugin_file("elsewhere/libinnocent.so"), first_contact="always")
 
-    assert trials.tried == ["crasher"]
-    assert first.state is second.state is State.QUARANTINED
+    assert first.state is second.state is copy.state is State.QUARANTINED
     assert first.reason.message == "it did something"
     assert re.fullmatch(
         r"it did something; this was found on \d{4}-\d\d-\d\d \d\d:\d\d UTC", second.reason.message
@@ -72,33 +74,24 @@ def test_what_crashed_is_not_tried_again(plugin_file, trials):
     assert [decision.stage for decision in second.decisions if not decision.passed] == [
         "first-contact"
     ]
-
-
-def test_other_bytes_are_released(plugin_file, trials):
-    path = plugin_file("libcrasher.so")
-    trials.answer = crashed()
-    record_of(path)
+    assert record_of(path, first_contact="never").state is State.LOADED
+    assert trials.tried == ["crasher"]
     path.unlink()
     plugin_file("libcrasher.so", scheme="repaired")
     trials.answer = Finding(offer=Offer(("repaired",)))
-
     assert record_of(path).state is State.LOADED
     assert trials.tried == ["crasher", "crasher"]
 
 
-def test_a_copy_of_what_crashed_is_in_quarantine_too(plugin_file, trials):
-    trials.answer = crashed()
-    record_of(plugin_file("libcrasher.so"))
-
-    assert record_of(plugin_file("elsewhere/libinnocent.so")).state is State.QUARANTINED
-    assert trials.tried == ["crasher"]
-
-
-def test_a_copy_of_what_was_good_is_not_tried(plugin_file, trials):
-    record_of(plugin_file("libgood.so"))
-
+def test_what_was_good_is_tried_again_only_where_each_start_tries(plugin_file, trials):
+    path = plugin_file("libgood.so")
+    record_of(path)
     assert record_of(plugin_file("elsewhere/libcopy.so")).state is State.LOADED
     assert trials.tried == ["good"]
+
+    record_of(path, first_contact="always")
+    record_of(path, first_contact="always")
+    assert trials.tried == ["good"] * 3
 
 
 def test_what_could_not_be_tried_is_tried_the_next_time(plugin_file, trials):
@@ -132,32 +125,6 @@ def test_what_somebody_else_had_is_remembered_as_offered(device_file):
 
     remembered = ScanCache.of_process().recall(str(second))
     assert remembered.finding.offer.platform.device_type == "TWO"
-
-
-def test_always_asks_the_quarantine_first(plugin_file, trials):
-    path = plugin_file("libcrasher.so")
-    trials.answer = crashed()
-    record_of(path, first_contact="always")
-    record_of(path, first_contact="always")
-
-    assert trials.tried == ["crasher"]
-
-
-def test_always_tries_what_is_good_each_time(plugin_file, trials):
-    path = plugin_file("libgood.so")
-    record_of(path, first_contact="always")
-    record_of(path, first_contact="always")
-
-    assert trials.tried == ["good", "good"]
-
-
-def test_never_asks_no_quarantine_of_first_contact(plugin_file, trials):
-    path = plugin_file("libcrasher.so")
-    trials.answer = crashed()
-    record_of(path)
-
-    assert record_of(path, first_contact="never").state is State.LOADED
-    assert trials.tried == ["crasher"]
 
 
 def test_limits_are_the_users(plugin_file, trials):
@@ -225,28 +192,27 @@ def test_a_plugin_that_ended_its_process_is_named_by_the_next(fixture_plugin, ru
     assert Notes.of_process().of_ended() == []
 
 
-ENDED_AT_ONCE = """
-import os, sys
-from contextlib import ExitStack
-from modular_tf.service.storage.notes import Notes
-from modular_tf.service.storage.quarantine import QuarantineStore
-
-path, sha256, count = sys.argv[1:]
-known = {"was_suspect": QuarantineStore.of_process().suspicion(sha256) is not None}
-with ExitStack() as stack:
-    for _ in range(int(count)):
-        stack.enter_context(Notes.of_process().around("loading", "good", path, sha256, **known))
-    os._exit(0)
-"""
-
-
 @pytest.fixture
-def end_while_loading(run_python):
-    """Return a function that ends processes while they load a plugin, as a signal would."""
+def end_while_loading():
+    """Return a function that ends a process while it loads a plugin, as a signal would."""
+
+    def load(path, times):
+        sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+        was_suspect = QuarantineStore.of_process().suspicion(sha256) is not None
+        known = ("good", str(path), sha256)
+        with ExitStack() as stack:
+            for _ in range(times):
+                around = Notes.of_process().around("loading", *known, was_suspect=was_suspect)
+                stack.enter_context(around)
+            os._exit(0)
 
     def end(path, times=1):
-        digest = hashlib.sha256(Path(path).read_bytes()).hexdigest()
-        run_python(ENDED_AT_ONCE, str(path), digest, str(times))
+        if (child := os.fork()) == 0:
+            try:
+                load(path, times)
+            finally:
+                os._exit(1)
+        assert os.waitpid(child, 0)[1] == 0
 
     return end
 
@@ -261,8 +227,7 @@ def load_and_use(path, **settings):
     return record
 
 
-@pytest.mark.parametrize("times", [1, 20])
-@pytest.mark.parametrize("first_contact", ["new", "never"])
+@pytest.mark.parametrize(("times", "first_contact"), sampled_product([1, 20], ["new", "never"]))
 def test_a_good_plugin_is_tried_anew_after_processes_were_stopped_while_they_loaded_it(
     plugin_file, trials, end_while_loading, times, first_contact
 ):

@@ -35,7 +35,7 @@ def written(
 
 
 def test_what_is_left_is_named_and_goes_on(library):
-    service, file = written(library, "ending://h/3", close_timeout_s=0.1)
+    service, file = written(library, "ending://h/1", close_timeout_s=0.1)
     with pytest.raises(DeadlineExceededError, match=r"plugin ending was not closed within 0\.1 s"):
         service.close()
     assert service.closed

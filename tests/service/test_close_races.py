@@ -20,11 +20,7 @@ CONFIG = Config(first_contact="new", load="lazy")
 
 
 def close_during(service, use, monkeypatch, owner, name):
-    """Close a service while another thread uses it and waits in a function of the package.
-
-    Returns:
-        What the use returned or raised.
-    """
+    """Close a service while another thread uses it and waits in a function of the package."""
     reached, closed, outcome = threading.Event(), threading.Event(), []
     function = getattr(owner, name)
 

@@ -72,11 +72,7 @@ def test_what_one_filesystem_failed_with_survives_an_interrupt_in_the_next(monke
 
 
 class Leftover:
-    """A filesystem that an old library has left to those who hold it.
-
-    Args:
-        errors: What its closings raise; those that follow are fine.
-    """
+    """A filesystem that an old library has left to those who hold it."""
 
     def __init__(self, *errors):
         self._errors = list(errors)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import sys
 import threading
@@ -37,6 +36,19 @@ def lake(monkeypatch):
     return module
 
 
+@pytest.fixture
+def refusing(monkeypatch):
+    """A client for `lake` that shows its options when it refuses to be made."""
+
+    class Refusing(fsspec.AbstractFileSystem):
+        protocol = "lake"
+
+        def __init__(self, **options):
+            raise ValueError(f"no: {options}")
+
+    monkeypatch.setitem(_registry, "lake", Refusing)  # as register_implementation does
+
+
 def _service(make_service, **filesystems):
     return make_service(config=Config(filesystems=filesystems, path="/etc/c.toml"))
 
@@ -67,13 +79,13 @@ def test_an_object_and_a_function_that_makes_one_serve(make_service, lake):
     assert service.schemes() == {"one": "lake:store", "two": "lake:make"}
 
 
-def test_nothing_is_imported_before_the_first_use(run_python, tmp_path):
+def test_it_is_made_at_the_first_use_and_anew_in_a_forked_child(run_python, tmp_path):
     (tmp_path / "mine.py").write_text(
-        "print('imported')\nimport fsspec\nfs = lambda: fsspec.filesystem('memory')\n"
+        "print('imported', flush=True)\nimport fsspec\nfs = lambda: fsspec.filesystem('memory')\n"
     )
     done = run_python(
         """
-        import sys
+        import os, sys
         sys.path.insert(0, sys.argv[1])
         import modular_tf as mtf
         from modular_tf.service.configuration import Config
@@ -83,8 +95,14 @@ def test_nothing_is_imported_before_the_first_use(run_python, tmp_path):
             assert {"mine", "memory"} <= set(service.schemes())
             assert {"mine:fs", "fsspec.memory"} <= {r.name for r in service.plugins()}
             assert not {"fsspec", "mine"} & set(sys.modules)
-            print("unused")
+            print("unused", flush=True)
             service.filesystem("mine").path_exists("mine://x/y")
+            before = service.filesystem("memory")
+            if (child := os.fork()) == 0:
+                after = service.filesystem("memory")
+                os._exit(0 if after is not before and after.path_exists("memory://") else 9)
+            assert os.waitpid(child, 0)[1] == 0
+            assert service.filesystem("memory") is before
         """,
         tmp_path,
     )
@@ -229,7 +247,8 @@ def test_while_a_function_hangs_other_schemes_and_the_service_go_on(
     assert found[0] is found[1] is service.filesystem("lake")
 
 
-def test_secrets_are_shown_nowhere(make_service, lake, monkeypatch, capsys, tmp_path):
+@pytest.mark.usefixtures("refusing")
+def test_secrets_are_shown_nowhere(make_service, monkeypatch, capsys, tmp_path):
     from modular_tf.cli.main import run
 
     monkeypatch.setenv("STORES_PASSWORD", f"{SECRET}2")
@@ -242,13 +261,6 @@ def test_secrets_are_shown_nowhere(make_service, lake, monkeypatch, capsys, tmp_
         }
     )  # fmt: skip
 
-    class Refusing(fsspec.AbstractFileSystem):
-        protocol = "lake"
-
-        def __init__(self, **options):
-            raise ValueError(f"no: {options}")
-
-    monkeypatch.setitem(_registry, "lake", Refusing)  # as register_implementation does
     service = make_service(config=config)
     with pytest.raises(ModularTFError) as failure:
         service.filesystem("lake")
@@ -325,14 +337,8 @@ def test_a_wrong_table_shows_no_option(text):
         {"accounts": [{"secret": SECRET}]},
     ],
 )
-def test_a_secret_at_any_depth_is_hidden(make_service, monkeypatch, options):
-    class Refusing(fsspec.AbstractFileSystem):
-        protocol = "lake"
-
-        def __init__(self, **given):
-            raise ValueError(f"no: {given}")
-
-    monkeypatch.setitem(_registry, "lake", Refusing)
+@pytest.mark.usefixtures("refusing")
+def test_a_secret_at_any_depth_is_hidden(make_service, options):
     service = _service(make_service, lake={"fsspec": "lake", **options})
     with pytest.raises(FailedPreconditionError) as failure:
         service.filesystem("lake")
@@ -401,21 +407,3 @@ def test_configurations_with_other_options_have_services_of_their_own():
     one, two = (Config(filesystems={"mem2": {"fsspec": "memory", "key": key}}) for key in "ab")
     first, second = (ModularFileSystem("mem2", config=config) for config in (one, two))
     assert first.service is not second.service
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_forked_child_makes_it_anew(run_python):
-    run_python(
-        """
-        import os
-        import modular_tf as mtf
-        from modular_tf.service.configuration import Config
-        service = mtf.PluginService(config=Config(filesystems={"memory": "fsspec"}))
-        before = service.filesystem("memory")
-        if (child := os.fork()) == 0:
-            after = service.filesystem("memory")
-            os._exit(0 if after is not before and after.path_exists("memory://") else 9)
-        assert os.waitpid(child, 0)[1] == 0
-        assert service.filesystem("memory") is before
-        """
-    )

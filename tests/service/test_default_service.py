@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+from pathlib import Path
 
-import pytest
-
-from modular_tf.service.default import LoadedOnce
-from modular_tf.service.service import PluginService
+USERS = Path(__file__).with_name("default_service_users.py")
 
 
 def test_it_is_made_once_loaded_and_made_again_after_its_end(run_python):
@@ -26,26 +23,20 @@ def test_it_is_made_once_loaded_and_made_again_after_its_end(run_python):
     )
 
 
-def test_importing_the_package_makes_none(run_python):
-    child = run_python(
-        """
-        import sys
-        import modular_tf
-        print([name for name in sys.modules if name.startswith("modular_tf.")])
-        assert "cffi" not in sys.modules and "_cffi_backend" not in sys.modules
-        """
-    )
-
-    assert child.stdout == "[]\n"
-
-
-def test_a_forked_child_loads_and_closes_by_itself(run_python, fixture_plugin):
+def test_forked_children_use_it_and_load_and_close_by_themselves(
+    run_python, fixture_plugin, tmp_path
+):
+    (tmp_path / "f").write_text("content")
     run_python(
         """
-        import os, sys, threading
+        import multiprocessing, os, sys, threading
         from modular_tf.loading import binding
         from modular_tf.service.service import PluginService
         from modular_tf.service.default import default_service
+
+        def read(uri):
+            with default_service().filesystem_for(uri).open(uri) as file:
+                return file.read()
 
         default_service()
         hold, stop = threading.Event(), threading.Event()
@@ -60,7 +51,7 @@ def test_a_forked_child_loads_and_closes_by_itself(run_python, fixture_plugin):
         if pid == 0:
             status = 1
             try:
-                with PluginService(plugin_paths=sys.argv[1:]) as service:
+                with PluginService(plugin_paths=sys.argv[2:]) as service:
                     service.load()
                     service.filesystem("fixture").create_dir("fixture://h/x")
                 default_service().filesystem("ram").recursively_create_dir("ram://x")
@@ -71,28 +62,11 @@ def test_a_forked_child_loads_and_closes_by_itself(run_python, fixture_plugin):
         stop.set()
         keeper.join()
         assert not default_service().filesystem("ram").path_exists("ram://x")
-        """,
-        fixture_plugin("good"),
-    )
-
-
-def test_multiprocessing_children_use_the_parents_service(run_python, tmp_path):
-    (tmp_path / "f").write_text("content")
-    run_python(
-        """
-        import multiprocessing, sys
-        from modular_tf.service.default import default_service
-
-        def read(uri):
-            with default_service().filesystem_for(uri).open(uri) as file:
-                return file.read()
-
-        if __name__ == "__main__":
-            default_service()
-            with multiprocessing.get_context("fork").Pool(3) as pool:
-                assert pool.map(read, [sys.argv[1]] * 20) == ["content"] * 20
+        with multiprocessing.get_context("fork").Pool(3) as pool:
+            assert pool.map(read, [sys.argv[1]] * 20) == ["content"] * 20
         """,
         tmp_path / "f",
+        fixture_plugin("good"),
     )
 
 
@@ -165,232 +139,6 @@ def test_a_thread_that_is_not_waited_for_is_told_that_the_process_ends(run_pytho
     assert "'polling'" in child.stdout
 
 
-_USES_GFILE = """
-    import faulthandler, logging, signal, sys
-    import modular_tf
-    from modular_tf import gfile
-    from modular_tf.hookspecs import hookimpl
-    from modular_tf.service.service import PluginService
-
-    faulthandler.dump_traceback_later(60, exit=True)
-    used = []
-
-    def use():
-        gfile.makedirs("ram://host/folder")
-        with gfile.GFile(sys.argv[1], "a") as file:
-            file.write("used\\n")
-        used.append(gfile.exists(sys.argv[1]))
-"""
-_AFTERWARDS = """
-    assert gfile.exists(sys.argv[1])
-    assert used and all(used), used
-    assert gfile.exists("ram://host/folder")
-    services = {modular_tf.service.default.default_service() for _ in range(2)}
-    assert len(services) == 1 and services.pop().devices()
-"""
-
-
-def test_a_log_handler_may_use_it_while_it_is_made(run_python, tmp_path):
-    run_python(
-        _USES_GFILE
-        + """
-    class ToStore(logging.Handler):
-        def emit(self, record):
-            heard.append(record.event["event"])
-            use()
-
-    heard = []
-    logging.getLogger("modular_tf").addHandler(ToStore())
-    logging.getLogger("modular_tf").setLevel(logging.DEBUG)
-    gfile.exists(sys.argv[1])
-    assert "plugin.processed" in heard
-"""
-        + _AFTERWARDS,
-        tmp_path / "log",
-    )
-
-
-@pytest.mark.parametrize(
-    ("hook", "answer"),
-    [
-        ("plugin_paths(self, config)", "[]"),
-        ("filesystems(self)", "{}"),
-        ("device_factories(self)", "[]"),
-        ("outcome(self, record)", "None"),
-    ],
-)
-def test_a_hook_may_use_it_while_it_is_made(run_python, tmp_path, hook, answer):
-    run_python(
-        _USES_GFILE
-        + f"""
-    class Hooks:
-        @hookimpl
-        def modular_tf_{hook}:
-            use()
-            return {answer}
-
-    make = PluginService.__init__
-    PluginService.__init__ = lambda self, **named: make(self, hooks=[Hooks()], **named)
-    gfile.exists(sys.argv[1])
-"""
-        + _AFTERWARDS,
-        tmp_path / "log",
-    )
-
-
-def test_what_a_hook_adds_that_used_it_is_searched_too(run_python, plugin_file, tmp_path):
-    run_python(
-        _USES_GFILE
-        + """
-    class Hooks:
-        @hookimpl
-        def modular_tf_plugin_paths(self, config):
-            use()
-            return [sys.argv[2]]
-
-    make = PluginService.__init__
-    PluginService.__init__ = lambda self, **named: make(self, hooks=[Hooks()], **named)
-    gfile.exists("fixture://host")
-"""
-        + _AFTERWARDS,
-        tmp_path / "log",
-        plugin_file("libhooked.so"),
-    )
-
-
-def test_a_veto_that_uses_it_hears_that_nothing_may_serve_yet(run_python, tmp_path):
-    run_python(
-        _USES_GFILE
-        + """
-    from modular_tf.errors import UnimplementedError
-
-    class Hooks:
-        @hookimpl
-        def modular_tf_veto(self, candidate, probe):
-            try:
-                use()
-            except UnimplementedError:
-                used.append(True)
-
-    make = PluginService.__init__
-    PluginService.__init__ = lambda self, **named: make(self, hooks=[Hooks()], **named)
-    gfile.makedirs("ram://host/folder")
-    gfile.exists(sys.argv[1])
-    use()
-"""
-        + _AFTERWARDS,
-        tmp_path / "log",
-    )
-
-
-@pytest.mark.parametrize(
-    "step", ["discover", "recall", "judge", "open_now", "open_filesystem", "enter"]
-)
-def test_a_signal_handler_may_use_it_while_it_is_made(run_python, tmp_path, step):
-    run_python(
-        _USES_GFILE
-        + """
-    import threading
-
-    def profile(frame, event, _):
-        if event == "call" and frame.f_code.co_name == sys.argv[2]:
-            sys.setprofile(None)
-            threading.setprofile(None)
-            signal.pthread_kill(threading.main_thread().ident, signal.SIGALRM)
-
-    signal.signal(signal.SIGALRM, lambda *_: used or use())
-    import modular_tf.service.default
-    threading.setprofile(profile)
-    sys.setprofile(profile)
-    gfile.exists(sys.argv[1])
-    sys.setprofile(None)
-    threading.setprofile(None)
-"""
-        + _AFTERWARDS,
-        tmp_path / "log",
-        step,
-    )
-
-
-_VETO_THAT_USES_IT_FIRST = """
-    import threading
-    from modular_tf.errors import UnimplementedError
-
-    class Hooks:
-        @hookimpl
-        def modular_tf_veto(self, candidate, probe):
-            if asked:
-                return
-            asked.append(candidate)
-            try:
-                use()
-            except UnimplementedError:
-                go_on()
-
-    asked = []
-    make = PluginService.__init__
-    PluginService.__init__ = lambda self, **named: make(self, hooks=[Hooks()], **named)
-"""
-
-
-def test_an_interrupt_after_a_hook_has_used_it_leaves_it_to_be_loaded(run_python, tmp_path):
-    run_python(
-        _USES_GFILE
-        + _VETO_THAT_USES_IT_FIRST
-        + """
-    def go_on():
-        raise KeyboardInterrupt
-
-    try:
-        gfile.exists(sys.argv[1])
-    except KeyboardInterrupt:
-        asked.append("interrupted")
-    assert "interrupted" in asked
-    use()
-"""
-        + _AFTERWARDS,
-        tmp_path / "log",
-    )
-
-
-def test_another_thread_loads_what_a_hook_that_has_used_it_holds_up(run_python, tmp_path):
-    run_python(
-        _USES_GFILE
-        + _VETO_THAT_USES_IT_FIRST
-        + """
-    def go_on():
-        other = threading.Thread(target=use)
-        other.start()
-        other.join()
-        assert used == [True]
-
-    gfile.exists(sys.argv[1])
-    assert used == [True]
-"""
-        + _AFTERWARDS,
-        tmp_path / "log",
-    )
-
-
-def test_it_is_loaded_once_and_a_new_one_after_its_end():
-    made, loaded = [], []
-
-    def make():
-        made.append(SimpleNamespace(closed=False))
-        return made[-1]
-
-    once = LoadedOnce(make, loaded.append)
-    assert once.get() is once.get() is made[0]
-    assert loaded == made
-    made[0].closed = True
-    assert once.get() is once.get() is made[1]
-    assert loaded == made
-
-
-def test_the_bundled_plugins_come_unless_they_are_left_out():
-    with PluginService() as service:
-        service.load()
-        assert service.schemes()["ram"] == "ram_filesystem"
-    with PluginService(bundled=False) as service:
-        service.load()
-        assert "ram" not in service.schemes()
+def test_whoever_uses_it_while_it_is_made_is_served(run_python, tmp_path, plugin_file):
+    """Log handlers, hooks, signal handlers and other threads."""
+    run_python(USERS, tmp_path / "log", plugin_file("libhooked.so"))

@@ -74,7 +74,7 @@ def test_a_device_is_there_when_it_is_asked_for(device_file, serve):
     assert service.entry("deferred_chip").platform is not None
 
 
-def test_other_schemes_and_types_open_nothing(plugin_file, device_file, serve):
+def test_other_schemes_and_types_and_a_close_open_nothing(plugin_file, device_file, serve):
     chip = device_file("libother_chip.so", device_type="CHIP", platform="CHIP_ONE")
     path = plugin_file("libother_scheme.so", scheme="other")
     service = serve(TRIED, path, chip)
@@ -82,22 +82,17 @@ def test_other_schemes_and_types_open_nothing(plugin_file, device_file, serve):
     with pytest.raises(UnimplementedError):
         service.filesystem("nobody")
     assert service.devices("GPU") == []
+    service.close()
     assert not is_mapped(path)
     assert not is_mapped(chip)
 
 
-def test_eager_maps_at_once(plugin_file, serve):
-    path = plugin_file("libeager.so")
-    service = serve(Config(first_contact="new", load="eager"), path)
-
+def test_eager_plugins_and_named_ones_are_mapped_at_once(plugin_file, serve):
+    service = serve(Config(first_contact="new", load="eager"), plugin_file("libeager.so"))
     assert service.entry("eager").library is not None
 
-
-def test_a_plugin_that_is_named_is_mapped_at_once(plugin_file, serve):
-    path = plugin_file("libnamed.so")
-    service = serve(TRIED, path)
+    service = serve(TRIED, plugin_file("libnamed.so"))
     assert service.entry("named").library is None
-
     service.load("named")
     assert service.entry("named").library is not None
     assert service.schemes() == {"fixture": "named"}
@@ -146,15 +141,6 @@ def test_the_next_service_knows_it(plugin_file, serve, config, run_python):
     )
 
     assert told.stdout == "loaded known None\nknown\n", told.stderr
-
-
-def test_always_tries_again(plugin_file, serve, monkeypatch):
-    path = plugin_file("libalways.so")
-    serve(TRIED, path)
-    monkeypatch.setattr("modular_tf.first_contact.trials.try_plugins", None)
-
-    with pytest.raises(TypeError):
-        serve(Config(first_contact="always"), path)
 
 
 def test_other_bytes_are_tried_again(plugin_file, serve, monkeypatch):
@@ -256,13 +242,6 @@ def test_a_forked_child_opens_for_itself(plugin_file, run_python):
     )
 
     assert told.stdout == "child forked\nparent None forked\n", told.stderr
-
-
-def test_a_closed_service_opens_nothing(plugin_file, serve):
-    path = plugin_file("libclosed.so")
-    serve(TRIED, path).close()
-
-    assert not is_mapped(path)
 
 
 # ---- The policy ----------------------------------------------------------------------------------

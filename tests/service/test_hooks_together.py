@@ -61,12 +61,16 @@ def test_the_first_that_is_given_is_asked_first_and_its_answer_ends_the_call(ref
     assert calls == [None, "first"]
 
 
-def test_tryfirst_comes_before_those_that_were_given_earlier(refusal_by):
-    assert refusal_by(veto("plain"), veto("early", tryfirst=True)) == "early"
-
-
-def test_trylast_comes_after_those_that_were_given_later(refusal_by):
-    assert refusal_by(veto("late", trylast=True), veto("plain")) == "plain"
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (veto("plain"), veto("expected", tryfirst=True)),
+        (veto("late", trylast=True), veto("expected")),
+    ],
+    ids=["tryfirst", "trylast"],
+)
+def test_tryfirst_comes_before_and_trylast_after_the_others(first, second, refusal_by):
+    assert refusal_by(first, second) == "expected"
 
 
 def test_two_objects_of_one_class_are_two_implementations(refusal_by):
@@ -225,8 +229,8 @@ def test_others_are_told_of_an_outcome_where_one_fails(plugin_file, make_service
         failing("modular_tf_outcome", trylast=True),
     ]
     service = make_service(plugin_file("liba.so"), hooks=given)
-    service.load()
 
+    assert service.load()["a"].state is State.LOADED
     assert told == ["a"]
     assert [
         failure.message.partition(" failed")[0] for failure in service.report().hook_failures

@@ -9,6 +9,7 @@ from __future__ import annotations
 import signal
 import threading
 from contextlib import suppress
+from functools import partial
 
 import pytest
 
@@ -22,6 +23,8 @@ from modular_tf.service.service import PluginService
 from modular_tf.service.storage import database
 from modular_tf.service.storage.scan_cache import ScanCache
 from tests.filesystem.memory_store import MemoryStore
+from tests.fixtures.interrupts import MOMENTS, call_at
+from tests.fixtures.matrices import sampled_product
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -83,17 +86,28 @@ def interrupt():
 
 
 @pytest.fixture
+def at_step(monkeypatch):
+    """Call a function once, right before or after a step."""
+    return partial(call_at, monkeypatch)
+
+
+@pytest.fixture
 def signal_at_step(at_step):
-    """Let a handler handle a signal in the main thread when a step is reached in any thread."""
+    """Have a handler handle a signal in the main thread when a step is reached in any thread."""
     before = signal.getsignal(signal.SIGALRM)
 
-    def arrange(step, handle):
+    def arrange(step, moment, handle):
         signal.signal(signal.SIGALRM, lambda *_: handle())
         main = threading.main_thread().ident
-        at_step(step, lambda: signal.pthread_kill(main, signal.SIGALRM))
+        at_step(step, moment, lambda: signal.pthread_kill(main, signal.SIGALRM))
 
     yield arrange
     signal.signal(signal.SIGALRM, before)
+
+
+def each(steps):
+    """Run a test before and after each step; a sample has one of the two."""
+    return pytest.mark.parametrize(("step", "moment"), sampled_product(steps, MOMENTS))
 
 
 def remembered(path):
@@ -102,11 +116,11 @@ def remembered(path):
     return offer.schemes or offer.platform.device_type
 
 
-@pytest.mark.parametrize("step", STEPS)
-def test_the_next_use_opens_a_scheme(plugin_file, loaded, at_step, step):
+@each(STEPS)
+def test_the_next_use_opens_a_scheme(plugin_file, loaded, at_step, step, moment):
     path = plugin_file("libcut.so")
     service = loaded(TRIED, path)
-    at_step(step, interrupt)
+    at_step(step, moment, interrupt)
 
     with pytest.raises(KeyboardInterrupt):
         service.filesystem("fixture")
@@ -120,11 +134,11 @@ def test_the_next_use_opens_a_scheme(plugin_file, loaded, at_step, step):
     assert record.reasons == record.warnings == ()
 
 
-@pytest.mark.parametrize("step", DEVICE_STEPS)
-def test_the_next_use_opens_devices(device_file, loaded, at_step, step):
+@each(DEVICE_STEPS)
+def test_the_next_use_opens_devices(device_file, loaded, at_step, step, moment):
     path = device_file("libcut_chip.so", device_type="CHIP", platform="CUT_CHIP")
     service = loaded(TRIED, path)
-    at_step(step, interrupt)
+    at_step(step, moment, interrupt)
 
     with pytest.raises(KeyboardInterrupt):
         service.devices("CHIP")
@@ -135,11 +149,11 @@ def test_the_next_use_opens_devices(device_file, loaded, at_step, step):
     assert service.device("CHIP:1").hardware_name == "Fixture 1000"
 
 
-@pytest.mark.parametrize("step", STEPS)
-def test_the_next_load_maps_a_plugin(plugin_file, loaded, at_step, step):
+@each(STEPS)
+def test_the_next_load_maps_a_plugin(plugin_file, loaded, at_step, step, moment):
     path = plugin_file("libcut.so")
     service = PluginService(config=UNTRIED, plugin_paths=[path], bundled=False)
-    at_step(step, interrupt)
+    at_step(step, moment, interrupt)
 
     with service:
         with pytest.raises(KeyboardInterrupt):
@@ -201,11 +215,12 @@ def require_all(service):
     assert service.report().hook_failures == ()
 
 
-@pytest.mark.parametrize("step", STEPS_OF_ALL)
-@pytest.mark.parametrize("then", ["load", "refresh"])
-def test_the_next_call_brings_all_plugins_to_their_end(one_of_each, at_step, step, then):
+@pytest.mark.parametrize(
+    ("step", "moment", "then"), sampled_product(STEPS_OF_ALL, MOMENTS, ("load", "refresh"))
+)
+def test_the_next_call_brings_all_plugins_to_their_end(one_of_each, at_step, step, moment, then):
     service = one_of_each
-    at_step(step, interrupt)
+    at_step(step, moment, interrupt)
     with pytest.raises(KeyboardInterrupt):
         service.load()
 
@@ -215,9 +230,9 @@ def test_the_next_call_brings_all_plugins_to_their_end(one_of_each, at_step, ste
     require_all(service)
 
 
-@pytest.mark.parametrize("step", STEPS_OF_ALL)
+@each(STEPS_OF_ALL)
 def test_a_signal_handler_may_use_the_service_that_is_being_loaded(
-    one_of_each, signal_at_step, step
+    one_of_each, signal_at_step, step, moment
 ):
     service, used = one_of_each, []
 
@@ -226,19 +241,19 @@ def test_a_signal_handler_may_use_the_service_that_is_being_loaded(
         service.filesystem("fixture").path_exists("fixture://host/folder")
         used.append(True)
 
-    signal_at_step(step, use)
+    signal_at_step(step, moment, use)
     service.load()
 
     assert used == [True]
     require_all(service)
 
 
-@pytest.mark.parametrize("step", STEPS_OF_ALL)
+@each(STEPS_OF_ALL)
 def test_a_load_that_a_signal_handler_interrupts_brings_all_plugins_to_their_end(
-    one_of_each, signal_at_step, step
+    one_of_each, signal_at_step, step, moment
 ):
     service = one_of_each
-    signal_at_step(step, interrupt)
+    signal_at_step(step, moment, interrupt)
     with pytest.raises(KeyboardInterrupt):
         service.load()
     service.load()
@@ -246,10 +261,12 @@ def test_a_load_that_a_signal_handler_interrupts_brings_all_plugins_to_their_end
     require_all(service)
 
 
-@pytest.mark.parametrize("step", STEPS)
-def test_a_signal_handler_may_use_what_is_being_opened(plugin_file, loaded, signal_at_step, step):
+@each(STEPS)
+def test_a_signal_handler_may_use_what_is_being_opened(
+    plugin_file, loaded, signal_at_step, step, moment
+):
     service, seen = loaded(TRIED, plugin_file("libcut.so")), []
-    signal_at_step(step, lambda: seen.append(service.filesystem("fixture")))
+    signal_at_step(step, moment, lambda: seen.append(service.filesystem("fixture")))
 
     assert service.filesystem("fixture") is seen[0]
     seen[0].create_dir("fixture://host/folder")
@@ -257,14 +274,14 @@ def test_a_signal_handler_may_use_what_is_being_opened(plugin_file, loaded, sign
     assert record.reasons == record.warnings == ()
 
 
-@pytest.mark.parametrize("step", STEPS)
+@each(STEPS)
 def test_what_another_thread_is_opening_is_not_remembered_by_half(
-    plugin_file, loaded, at_step, step
+    plugin_file, loaded, at_step, step, moment
 ):
     path = plugin_file("libcut.so")
     service = loaded(TRIED, path)
     begun, may_end = threading.Event(), threading.Event()
-    at_step(step, lambda: (begun.set(), may_end.wait(60)))
+    at_step(step, moment, lambda: (begun.set(), may_end.wait(60)))
     opening = threading.Thread(target=service.filesystem, args=("fixture",))
     opening.start()
     begun.wait(60)
@@ -284,8 +301,11 @@ def test_an_interrupt_returns_from_an_init_that_hangs(run_python, fixture_plugin
         """
         import signal, sys
         from modular_tf import opening
+        from modular_tf.service import deferred_library, service as services
         from modular_tf.service.configuration import Config
         from modular_tf.service.service import PluginService
+
+        deferred_library._PATIENCE_AT_EXIT_S = services._PATIENCE_AT_EXIT_S = 0.2
 
         def init(*given, **named):
             signal.setitimer(signal.ITIMER_REAL, 0.05)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.first_contact.conftest import build_misdeed
+from tests.fixtures.matrices import sampled_product
 
 _LOAD = """
 import sys
@@ -18,12 +19,15 @@ print("application: after")
 """
 
 
-@pytest.mark.parametrize(("kind", "place"), [("device", "INIT"), ("device", "CONSTRUCTOR"),
-                                              ("filesystem", "SCHEME_INIT")])  # fmt: skip
-@pytest.mark.parametrize("deed", ["UNFLUSHED", "READ_IN_A_THREAD"])
-@pytest.mark.parametrize("first_contact", ["never", "always"])
-def test_it_goes_to_standard_error(kind, place, first_contact, deed, run_python):
-    library = build_misdeed(deed, place, kind)
+_PLACES = {"INIT": "device", "CONSTRUCTOR": "device", "SCHEME_INIT": "filesystem"}
+
+
+@pytest.mark.parametrize(
+    ("place", "deed", "first_contact"),
+    sampled_product(list(_PLACES), ["UNFLUSHED", "READ_IN_A_THREAD"], ["never", "always"]),
+)
+def test_it_goes_to_standard_error(place, deed, first_contact, run_python):
+    library = build_misdeed(deed, place, _PLACES[place])
     ended = run_python(_LOAD, library, env={"MODULAR_TF_FIRST_CONTACT": first_contact})
 
     assert ended.stdout.splitlines() == ["application: before", "application: after"]

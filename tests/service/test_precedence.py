@@ -9,6 +9,7 @@ import pytest
 from modular_tf.errors import NotFoundError, UnimplementedError
 from modular_tf.service.configuration import Config
 from modular_tf.service.report import State
+from tests.discovery.site_folder import install
 
 TRIED = Config(first_contact="new", load="lazy")
 
@@ -24,10 +25,7 @@ def test_earlier_sources_come_first_and_take_the_scheme(
     plugin_file, make_service, monkeypatch, site, tmp_path
 ):
     """From the last source to the first: each new one takes the scheme from the next."""
-    entry = site / "pkg-1.0.dist-info"
-    entry.mkdir()
-    (entry / "METADATA").write_text("Metadata-Version: 2.1\nName: pkg\nVersion: 1.0\n")
-    (entry / "RECORD").write_text("pkg/libdistribution.so,,\n")
+    install(site, "pkg", record=b"pkg/libdistribution.so,,\n")
     places = [
         ("user-directory", "user/libuser.so"),
         ("distribution", "venv/site-packages/pkg/libdistribution.so"),
@@ -225,13 +223,12 @@ def test_a_loser_loads_its_other_schemes(plugin_file, make_service, tmp_path):
 BUNDLED = {"": "posix_filesystem", "file": "posix_filesystem", "ram": "ram_filesystem"}
 
 
-@pytest.mark.parametrize("scheme", ["", "file", "ram"])
-@pytest.mark.parametrize("place", ["file", "folder"])
+@pytest.mark.parametrize("scheme", BUNDLED)
 def test_schemes_of_bundled_plugins_are_not_taken_by_presence(
-    scheme, place, plugin_file, make_service, tmp_path
+    scheme, plugin_file, make_service, tmp_path
 ):
     mine = plugin_file("libmine.so", scheme=scheme)
-    service = make_service(mine if place == "file" else tmp_path, bundled=True)
+    service = make_service(mine if scheme == "ram" else tmp_path, bundled=True)
     record = service.load()["mine"]
 
     assert service.schemes() == BUNDLED
@@ -242,16 +239,7 @@ def test_schemes_of_bundled_plugins_are_not_taken_by_presence(
     assert service.filesystem("").path_exists(str(tmp_path))
 
 
-def test_a_plugin_that_is_loaded_alone_takes_no_scheme_of_a_bundled_one(plugin_file, make_service):
-    service = make_service(bundled=True)
-    service.load(plugin_file("libmine.so", scheme="ram"))
-    assert service.schemes() == {}
-
-    service.load()
-    assert service.schemes() == BUNDLED
-
-
-@pytest.mark.parametrize("scheme", ["", "file", "ram"])
+@pytest.mark.parametrize("scheme", BUNDLED)
 def test_what_names_only_the_file_says_how_to_name_it_for_the_scheme(
     scheme, plugin_file, make_service
 ):
@@ -262,13 +250,16 @@ def test_what_names_only_the_file_says_how_to_name_it_for_the_scheme(
     for _ in range(2):  # the second knows what the trial of the first found
         service = make_service(bundled=True, config=TRIED)
         reason = service.load(mine)["mine"].reason
+        assert service.schemes() == {}
         with pytest.raises(UnimplementedError) as by_scheme:
             service.filesystem(scheme)
         with pytest.raises(UnimplementedError) as by_uri:
             service.filesystem_for(f"{scheme}://x" if scheme else "/x")
 
-        for told in (reason.remedy, str(by_scheme.value), str(by_uri.value)):
-            assert next_step in told
+        for text in (reason.remedy, str(by_scheme.value), str(by_uri.value)):
+            assert next_step in text
+        service.load()
+        assert service.schemes() == BUNDLED
 
 
 def test_tensorflows_function_says_how_to_name_a_plugin_for_a_scheme(plugin_file, run_python):
@@ -285,7 +276,7 @@ def test_tensorflows_function_says_how_to_name_a_plugin_for_a_scheme(plugin_file
     assert 'scheme_pins = { "ram" = "mine" }' in said
 
 
-@pytest.mark.parametrize("scheme", ["", "file", "ram"])
+@pytest.mark.parametrize("scheme", BUNDLED)
 def test_a_scheme_of_a_bundled_plugin_can_be_pinned_to_another(scheme, plugin_file, make_service):
     mine = plugin_file("libmine.so", scheme=scheme)
     service = make_service(mine, bundled=True, config=Config(scheme_pins={scheme: "mine"}))

@@ -11,6 +11,7 @@ import pytest
 
 from modular_tf.discovery import file_identity
 from modular_tf.errors import ClosedError
+from modular_tf.service import plugins
 from modular_tf.service.registrations import Registrations
 from modular_tf.service.report import State
 
@@ -148,6 +149,7 @@ def test_threads_that_load_a_file_by_two_names_find_it_once(
     other = path.with_name("other.so")
     other.symlink_to(path)
     monkeypatch.setattr(file_identity, "sha256_of", held.sha256_of)
+    monkeypatch.setattr(plugins, "_TIMEOUT_S", 0.1)  # that one waits for the other's reading
     with ThreadPoolExecutor(2) as threads:
         loading = [threads.submit(service.load, name) for name in (path, other)]
         assert all(held.readers.acquire(timeout=ENOUGH_S) for _ in loading)

@@ -1,7 +1,5 @@
 """The samples on the pages of the site run, and print what the pages say."""
 
-from __future__ import annotations
-
 import html
 import os
 import re

@@ -1,7 +1,5 @@
 """The documentation site is built without a warning, and its generated pages list everything."""
 
-from __future__ import annotations
-
 import html
 import inspect
 import os

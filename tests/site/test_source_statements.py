@@ -1,7 +1,5 @@
 """The tables of what the source documents say are well formed, and true of code and tests."""
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path

@@ -9,11 +9,11 @@ import traceback
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from modular_tf.service.service import PluginService
-from tests.soak import coming_and_going, device_work, filesystem_work
-from tests.soak.measures import Sample, take_sample
-from tests.soak.watched_folder import WatchedFolder
+from tests.soak import plugins, work
+from tests.soak.measures import take_sample
 
 THREADS = 8
 
@@ -30,7 +30,7 @@ class Outcome:
 
     jobs: Counter[str] = field(default_factory=Counter)
     errors: list[str] = field(default_factory=list)
-    samples: list[Sample] = field(default_factory=list)
+    samples: list[Any] = field(default_factory=list)
 
 
 class Campaign:
@@ -48,22 +48,20 @@ class Campaign:
         self._lock = threading.Lock()
         self.outcome = Outcome()
 
-    def run(self, seconds, step_s, tell):
-        """Work for so long, with a sample in each step; `tell` is called after each."""
-        pool = coming_and_going.build_pool(self._folder)
+    def run(self, seconds, step_s, report):
+        """Work for so long, with a sample in each step; `report` is called after each."""
+        pool = plugins.build_pool(self._folder)
         with PluginService() as service:
             service.load()
-            common, watched = coming_and_going.CommonService(pool), WatchedFolder(self._folder)
-            jobs = self._jobs(service, common, pool)
-            jobs["watched change"] = lambda _folder, dice: watched.change(dice)
-            jobs["watched files"] = watched.work
+            common, watched = plugins.CommonService(pool), plugins.WatchedFolder(self._folder)
+            jobs = self._jobs(service, common, watched, pool)
             threads = [
                 threading.Thread(target=self._work, args=(number, jobs))
                 for number in range(THREADS)
             ]
             for thread in threads:
                 thread.start()
-            self._measure(seconds, step_s, tell)
+            self._measure(seconds, step_s, report)
             self._stop.set()
             for thread in threads:
                 thread.join()
@@ -71,22 +69,24 @@ class Campaign:
             watched.close()
         return self.outcome
 
-    def _jobs(self, service, common, pool):
-        coming_and_going.named_loads(service, pool, self._folder)
+    def _jobs(self, service, common, watched, pool):
+        """Return functions of a thread's folder and its dice."""
+        plugins.named_loads(service, pool, self._folder)
         (device,) = service.devices("CPU")
-        jobs = {}
+        jobs = {
+            "service opened and closed": partial(plugins.short_service, pool),
+            "service in common": common.work,
+            "service replaced": lambda _folder, _dice: common.replace(),
+            "report": lambda _folder, _dice: service.report(),
+            "watched change": lambda _folder, dice: watched.change(dice),
+            "watched files": watched.work,
+        }
         for scheme in ("ram", "file", "pool3"):
             fs, root = service.filesystem(scheme), self._root(scheme)
-            for name in ("files", "region", "errors"):
-                jobs[f"{scheme} {name}"] = partial(
-                    _in_folder, getattr(filesystem_work, name), fs, root
-                )
-        for name in ("arrays", "exchange", "streams"):
-            jobs[f"device {name}"] = partial(_on_device, getattr(device_work, name), device)
-        jobs["service opened and closed"] = partial(coming_and_going.short_service, pool)
-        jobs["service in common"] = common.work
-        jobs["service replaced"] = lambda _folder, _dice: common.replace()
-        jobs["report"] = lambda _folder, _dice: service.report()
+            for job in (work.files, work.region, work.errors):
+                jobs[f"{scheme} {job.__name__}"] = partial(_in_folder, job, fs, root)
+        for job in (work.arrays, work.exchange, work.streams):
+            jobs[f"device {job.__name__}"] = partial(_on_device, job, device)
         return jobs
 
     def _root(self, scheme):
@@ -105,12 +105,12 @@ class Campaign:
                 with self._lock:
                     self.outcome.jobs[name] += 1
 
-    def _measure(self, seconds, step_s, tell):
+    def _measure(self, seconds, step_s, report):
         end = time.monotonic() + seconds
         while time.monotonic() < end and not self.outcome.errors:
             time.sleep(step_s)
             self.outcome.samples.append(take_sample())
-            tell(self.outcome)
+            report(self.outcome)
 
 
 def _in_folder(job, fs, root, folder, dice):

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from dataclasses import replace
 
 import pytest
 
 from tests.soak.measures import Sample, take_sample, trends
 
-CHECKOUT = Path(__file__).parents[2]
 _STILL = Sample(memory_mib=100.0, descriptors=40, threads=12, mappings=500)
 
 
-def _growing(**per_sample):
-    return [
-        Sample(
-            **{
-                name: getattr(_STILL, name) + at * per_sample.get(name, 0)
-                for name in Sample.__dataclass_fields__
-            }
-        )
-        for at in range(150)
-    ]
+def _growing(measure="memory_mib", slope=0.0):
+    value = getattr(_STILL, measure)
+    return [replace(_STILL, **{measure: value + at * slope}) for at in range(150)]
 
 
 def test_what_stays_as_it_is_is_flat():
@@ -33,7 +25,7 @@ def test_what_stays_as_it_is_is_flat():
     [("memory_mib", 0.2), ("descriptors", 0.1), ("threads", 0.05), ("mappings", 0.5)],
 )
 def test_what_goes_on_growing_is_not(measure, slope):
-    growing = [trend.name for trend in trends(_growing(**{measure: slope})) if not trend.is_flat]
+    growing = [trend.name for trend in trends(_growing(measure, slope)) if not trend.is_flat]
 
     assert growing == [measure]
 
@@ -63,15 +55,13 @@ def test_a_sample_sees_what_this_process_opens(tmp_path):
 def test_some_seconds_of_it(run_python, tmp_path):
     child = run_python(
         """
-        import sys
-        sys.path.append(sys.argv[1])
         from pathlib import Path
+        import sys
         from tests.soak.campaign import Campaign
-        outcome = Campaign(7, Path(sys.argv[2])).run(3, 0.5, lambda outcome: None)
+        outcome = Campaign(7, Path(sys.argv[1])).run(3, 0.5, lambda outcome: None)
         print(*outcome.errors, sep="\\n")
         print(outcome.jobs.total() > 0, len(outcome.samples) > 0)
         """,
-        CHECKOUT,
         tmp_path,
     )
 

@@ -136,13 +136,7 @@ def values_in(found: Any) -> set[int]:
 
 
 class Combination(NamedTuple):
-    """What a round tries.
-
-    Attributes:
-        closes: What is closed.
-        memory: The kind of memory that the array lies in.
-        use: The name of the first use.
-    """
+    """What a round tries."""
 
     closes: str
     memory: str
@@ -166,13 +160,7 @@ def uses_of(memory: str, uses: dict[str, Use]) -> dict[str, Use]:
 
 
 class Round:
-    """One array, its users, and whoever closes something.
-
-    Attributes:
-        closes: What is closed.
-        what: The round in words.
-        problems: What went wrong.
-    """
+    """One array, its users, and whoever closes something."""
 
     def __init__(
         self, service: Any, tried: Combination, uses: dict[str, Use], random: Random

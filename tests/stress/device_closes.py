@@ -130,11 +130,7 @@ PAIRS = [(call, close) for call in CALLS for close in CLOSES]
 
 
 class Round:
-    """One pair.
-
-    Attributes:
-        problems: What went wrong.
-    """
+    """One pair."""
 
     def __init__(self, plugin: LifetimePlugin, call: str, close: str, random: Random) -> None:
         """Draw the moments, and whether the host cuts the plugin's memory."""

@@ -12,18 +12,7 @@ if TYPE_CHECKING:
 
 
 class Place:
-    """A service of its own, with a file in one of its filesystems.
-
-    Attributes:
-        service: The service.
-        fs: The filesystem.
-        file: The URI of a file.
-
-    Args:
-        scheme: Of the filesystem.
-        root: The URI of a directory that may be made.
-        plugins: Libraries besides the bundled ones.
-    """
+    """A service of its own, with a file in one of its filesystems."""
 
     def __init__(self, scheme: str, root: str, plugins: list[str]) -> None:
         self.service = PluginService(plugin_paths=plugins)
@@ -36,12 +25,7 @@ class Place:
 
 
 class Use(NamedTuple):
-    """Something that is done again and again.
-
-    Attributes:
-        prepare: Makes what it is done with, if it is done with anything but the filesystem.
-        call: Does it.
-    """
+    """Something that is done again and again."""
 
     prepare: Callable[[Place], Any]
     call: Callable[[Place, Any], object]

@@ -47,11 +47,7 @@ def watchful_plugin() -> str:
 
 
 class Meeting:
-    """A call and a close that meet.
-
-    Attributes:
-        faults: What was raised that may not be.
-    """
+    """A call and a close that meet."""
 
     def __init__(self, pair: Pair, place: Place) -> None:
         self.faults: list[str] = []

@@ -42,16 +42,7 @@ _log = logging.getLogger("modular_tf.stress")
 
 
 class World:
-    """What the parent's threads use, and its children.
-
-    Attributes:
-        service: With the bundled plugins and the watchful one, whose library is in a folder that
-            it looks at.
-
-    Args:
-        folder: For files.
-        dice: Decides what is done.
-    """
+    """What the parent's threads use, and its children."""
 
     def __init__(self, folder: Path, dice: Random) -> None:
         self._folder = folder

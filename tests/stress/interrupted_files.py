@@ -62,14 +62,7 @@ class Interrupts:
 
 
 class Round:
-    """One file, written and read.
-
-    Args:
-        service: Where filesystems come from.
-        interrupts: What comes in between.
-        chance: Decides what is done.
-        number: Of the round.
-    """
+    """One file, written and read."""
 
     def __init__(
         self, service: PluginService, interrupts: Interrupts, chance: random.Random, number: int

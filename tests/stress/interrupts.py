@@ -41,12 +41,7 @@ FEW = 2
 
 
 class Campaign:
-    """All rounds.
-
-    Attributes:
-        problems: How often what was wrong.
-        met: In how many rounds the moment came before the action was done.
-    """
+    """All rounds."""
 
     def __init__(self, seed: int) -> None:
         self.problems: Counter[str] = Counter()

@@ -13,12 +13,7 @@ SLOTS = 3
 
 
 class LibraryFolder:
-    """A library in each of a few slots, which serves the slot's scheme with its number.
-
-    Attributes:
-        path: The folder.
-        numbers: The number of the library of each slot that has one.
-    """
+    """A library in each of a few slots, which serves the slot's scheme with its number."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

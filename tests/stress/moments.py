@@ -35,11 +35,7 @@ class MomentOfTime:
 
 
 class MomentOfStep:
-    """A handler that comes at the n-th step of a `with`, if it has so many.
-
-    Attributes:
-        steps: How many there were until then.
-    """
+    """A handler that comes at the n-th step of a `with`, if it has so many."""
 
     def __init__(self, handler: Callable[[], object], step: int) -> None:
         self._handler = handler

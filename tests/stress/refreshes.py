@@ -33,13 +33,7 @@ LONGEST_PAUSE_S = 0.2
 
 
 class Campaign:
-    """All rounds, of one service.
-
-    Attributes:
-        problems: How many there were.
-        changes: How many files were changed.
-        refreshes: How many refreshes there were meanwhile.
-    """
+    """All rounds, of one service."""
 
     def __init__(self, seed: int) -> None:
         self.problems = 0

@@ -23,12 +23,7 @@ ACTIONS = (
 
 
 class ServiceRound:
-    """A service for a folder of numbered libraries, made when it is first used.
-
-    Args:
-        folder: The libraries.
-        service: The service, where it is made already.
-    """
+    """A service for a folder of numbered libraries, made when it is first used."""
 
     def __init__(self, folder: LibraryFolder, service: PluginService | None = None) -> None:
         self._folder = folder

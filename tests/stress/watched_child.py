@@ -18,10 +18,6 @@ def watch_child(work: Callable[[], None], patience_s: float) -> str | None:
     """Do some work in a child; return None where it was done, else what became of it.
 
     The work may call `still_alive`, or has to end in time. Call it where no threads run.
-
-    Args:
-        work: What the child does; it then ends without what Python does at its end.
-        patience_s: How long the child, or each of its steps, may take.
     """
     said = os.memfd_create("what a child says")
     pid = os.fork()

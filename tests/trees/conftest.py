@@ -1,7 +1,5 @@
 """A store for each test of trees, by the parameter `store`."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.trees.stores import running_stores

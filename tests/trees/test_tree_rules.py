@@ -3,10 +3,11 @@
 Each rule holds in every store, for each face that offers the operation.
 """
 
-from __future__ import annotations
+import itertools
 
 import pytest
 
+from tests.fixtures.matrices import BEYOND_THE_SAMPLE
 from tests.trees import verbs
 from tests.trees.stores import LINK, NAMES
 from tests.trees.verbs import run
@@ -15,27 +16,30 @@ CLOUD = {"s3", "az"}
 LINKED = ("posix", "local")
 KEYED = ("s3", "az")
 ALL = NAMES
+SAMPLE = {"posix", "s3"}  # a disk, and an object store
+
+
+def marks_of(name):
+    group = pytest.mark.xdist_group(f"trees {name if name in CLOUD else 'here'}")
+    return [group, pytest.mark.wild, pytest.mark.emulator] if name in CLOUD else [group]
 
 
 def store_parameter(name):
-    marks = [pytest.mark.xdist_group(f"trees {name if name in CLOUD else 'here'}")]
-    if name in CLOUD:
-        marks += [pytest.mark.wild, pytest.mark.emulator]
-    return pytest.param(name, marks=marks)
+    return pytest.param(name, marks=marks_of(name))
 
 
 def rows(names, *arguments):
-    """Parametrize a rule by stores, and by ways (and more) to do something."""
+    """Parametrize a rule by stores, and by ways (and more) to do something.
 
-    def apply(test):
-        test = pytest.mark.parametrize(
-            "store", [store_parameter(name) for name in names], indirect=True
-        )(test)
-        for argument, values in arguments:
-            test = pytest.mark.parametrize(argument, values)(test)
-        return test
-
-    return apply
+    Each run has all ways in two stores, of one kind each, and every third of them in the others.
+    """
+    cases = list(itertools.product(*(values for _, values in arguments)))
+    found = []
+    for number, (name, case) in enumerate(itertools.product(names, cases)):
+        beyond = [BEYOND_THE_SAMPLE] * (name not in SAMPLE and number % 3 != 0)
+        found.append(pytest.param(name, *case, marks=[*marks_of(name), *beyond]))
+    argument_names = ["store", *(argument for argument, _ in arguments)]
+    return pytest.mark.parametrize(argument_names, found, indirect=["store"])
 
 
 TREE = {"d/x.txt": "precious", "d/sub/y.txt": "too", "other": "o"}
@@ -87,11 +91,12 @@ def uris(store, paths):
     return list(map(store.uri, paths)) if isinstance(paths, list) else store.uri(paths)
 
 
-@rows(ALL, (("source", "target", "recursive"), PLACES))
-def test_what_is_moved_to_where_it_is_stays(store, source, target, recursive):
+@rows(ALL, ("places", PLACES))
+def test_what_is_moved_to_where_it_is_stays(store, places):
+    source, target, recursive = places
     store.fill(TREE)
-    places = uris(store, source), uris(store, target)
-    store.faces.call("fsspec", "mv", store.scheme, *places, recursive)
+    uris_of_both = uris(store, source), uris(store, target)
+    store.faces.call("fsspec", "mv", store.scheme, *uris_of_both, recursive)
 
     assert sorted(store.files().values()) == sorted(TREE.values())
     assert store.files()["d/x.txt"] == "precious"
@@ -112,13 +117,11 @@ def test_a_list_is_moved_whole(store):
 LOSING = [(["a/f", "b/f"], ["c", "c"]), (["a/f", "b/f"], ["b/f", "c"])]
 
 
-@rows(ALL, (("sources", "targets"), LOSING))
-def test_a_move_that_would_lose_a_file_does_nothing(store, sources, targets):
+@rows(ALL, ("places", LOSING))
+def test_a_move_that_would_lose_a_file_does_nothing(store, places):
     before = {"a/f": "a", "b/f": "b"}
     store.fill(before)
-    ended = store.faces.call(
-        "fsspec", "mv", store.scheme, uris(store, sources), uris(store, targets)
-    )
+    ended = store.faces.call("fsspec", "mv", store.scheme, *(uris(store, one) for one in places))
 
     assert not ended.ok
     assert "moved" in ended.said

@@ -41,6 +41,14 @@ def judge_with_companions(path, *companions, policy=None, **options):
     return one_pass.judge_companions(found, one_pass.judge(found), list(map(str, companions)))
 
 
+def assert_refused(verdict, rule, *words):
+    """Compare rule and message of a verdict on what is refused."""
+    assert (verdict.accepted, verdict.rule) == (False, rule)
+    assert verdict.checked == ()
+    for word in words:
+        assert str(word) in verdict.message
+
+
 @pytest.fixture
 def home(tmp_path):
     """Return a directory of ours that holds a library."""
@@ -67,7 +75,7 @@ def companion(tmp_path):
 
 @pytest.fixture
 def give_to(monkeypatch):
-    """Let a file, link or directory belong to another user or group.
+    """Make a file, link or directory belong to another user or group.
 
     Who may not do that is shown files that belong to them.
     """

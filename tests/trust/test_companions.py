@@ -6,40 +6,32 @@ from modular_tf.discovery.file_identity import see
 from modular_tf.discovery.trust import judge as trust_judge
 from modular_tf.discovery.trust.judge import TrustJudge
 from modular_tf.discovery.trust.policy import TrustPolicy
-from tests.trust.conftest import STRANGER, candidate, judge, judge_with_companions
-
-
-def test_companions_of_ours_are_accepted(library, companion):
-    verdict = judge_with_companions(library, companion)
-
-    assert verdict.accepted
-    assert [seen.path for seen in verdict.checked] == [str(library), str(companion)]
+from tests.trust.conftest import (
+    STRANGER,
+    assert_refused,
+    candidate,
+    judge,
+    judge_with_companions,
+)
 
 
 @pytest.mark.parametrize(
-    ("part", "rule"), [("companion", "LD-075"), ("folder", "LD-076"), ("nothing", "LD-082")]
+    ("part", "rule"),
+    [("companion", "LD-075"), ("folder", "LD-076"), ("nothing", "LD-082"), ("plugin", "LD-075")],
 )
-def test_a_companion_of_strangers_or_none_is_refused(part, rule, library, companion, give_to):
-    if part == "companion":
-        give_to(companion, user=STRANGER)
-    elif part == "folder":
+def test_companions_are_accepted_where_they_are_ours(part, rule, library, companion, give_to):
+    verdict = judge_with_companions(library, companion)
+    assert verdict.accepted
+    assert [seen.path for seen in verdict.checked] == [str(library), str(companion)]
+    if part == "folder":
         companion.parent.chmod(0o777)
-    else:
+    elif part == "nothing":
         companion.unlink()
+    else:
+        give_to(library if part == "plugin" else companion, user=STRANGER)
 
-    verdict = judge_with_companions(library, companion)
-
-    assert (verdict.accepted, verdict.rule, verdict.checked) == (False, rule, ())
-    assert str(companion.parent) in verdict.message
-
-
-def test_a_refused_plugin_stays_refused(library, companion, give_to):
-    give_to(library, user=STRANGER)
-
-    verdict = judge_with_companions(library, companion)
-
-    assert (verdict.accepted, verdict.rule) == (False, "LD-075")
-    assert str(library) in verdict.message
+    named = library if part == "plugin" else companion.parent
+    assert_refused(judge_with_companions(library, companion), rule, named)
 
 
 def test_of_what_has_another_size_than_when_it_was_opened_nothing_is_read(
@@ -55,5 +47,4 @@ def test_of_what_has_another_size_than_when_it_was_opened_nothing_is_read(
 
     found = TrustJudge(TrustPolicy()).judge_opened(candidate(library), verdict, [opened])
 
-    assert found.rule == "LD-098"
-    assert "it changed since it was looked at" in found.message
+    assert_refused(found, "LD-098", "it changed since it was looked at")

@@ -11,7 +11,13 @@ from modular_tf.discovery.candidate import Source
 from modular_tf.discovery.trust.judge import TrustJudge
 from modular_tf.discovery.trust.lock import LockedFile, LockedHook, LockedPlugin, LockFile
 from modular_tf.discovery.trust.policy import TrustPolicy
-from tests.trust.conftest import STRANGER, candidate, judge, judge_with_companions
+from tests.trust.conftest import (
+    STRANGER,
+    assert_refused,
+    candidate,
+    judge,
+    judge_with_companions,
+)
 
 
 def locked(path):
@@ -33,65 +39,47 @@ def frozen(lock):
     return TrustPolicy(frozen=True, lock=str(lock))
 
 
-def test_locked_bytes_are_accepted_wherever_they_lie(library, lock, frozen, tmp_path):
+def test_locked_bytes_are_accepted_wherever_they_lie_and_no_others(library, lock, frozen, tmp_path):
     verdict = judge(library, frozen)
-
     assert (verdict.accepted, verdict.rule) == (True, "LD-080")
     assert str(lock) in verdict.message
     assert verdict.checked[0].sha256 == locked(library).sha256
     assert judge(shutil.copy(library, tmp_path / "other.so"), frozen).accepted
 
-
-def test_new_bytes_are_refused(library, frozen, lock):
     library.write_bytes(b"other bytes")
-
     verdict = judge(library, frozen)
-
-    assert (verdict.accepted, verdict.rule) == (False, "LD-080")
-    assert locked(library).sha256 in verdict.message
-    assert str(lock) in verdict.message
+    assert_refused(verdict, "LD-080", locked(library).sha256, lock)
     assert "modular-tf lock" in verdict.refused.remedy
+    bundled = candidate(library, Source.BUNDLED)
+    assert_refused(TrustJudge(frozen).judge(bundled), "LD-080")
     assert judge(library, TrustPolicy(lock=str(lock))).accepted  # not frozen
-
-
-def test_a_new_file_is_refused_though_it_is_bundled(home, frozen):
-    (home / "libnew.so").write_bytes(b"new")
-    found = candidate(home / "libnew.so", Source.BUNDLED)
-
-    assert TrustJudge(frozen).judge(found).rule == "LD-080"
 
 
 def test_companions_are_locked_as_such(library, companion, frozen):
     verdict = judge_with_companions(library, companion, policy=frozen)
     assert verdict.accepted
     assert [seen.path for seen in verdict.checked] == [str(library), str(companion)]
-    assert judge_with_companions(library, library, policy=frozen).rule == "LD-080"
+    assert_refused(judge_with_companions(library, library, policy=frozen), "LD-080")
 
     companion.write_bytes(b"other code")
     verdict = judge_with_companions(library, companion, policy=frozen)
-    assert (verdict.accepted, verdict.rule) == (False, "LD-080")
-    assert "as a companion of 'x'" in verdict.message
+    assert_refused(verdict, "LD-080", "as a companion of 'x'")
 
 
-def test_the_rules_of_owners_hold_for_locked_plugins_too(library, frozen, give_to):
-    give_to(library, user=STRANGER)
-
-    assert judge(library, frozen).rule == "LD-075"
-
-
-def test_a_lock_file_that_others_can_change_vouches_for_nothing(library, lock, frozen):
+def test_the_rules_of_owners_hold_for_locked_plugins_and_the_lock_file(
+    library, lock, frozen, give_to
+):
     lock.chmod(0o666)
-
-    verdict = judge(library, frozen)
-
-    assert (verdict.accepted, verdict.rule) == (False, "LD-081")
-    assert f"{lock} has mode 0666" in verdict.message
+    assert_refused(judge(library, frozen), "LD-081", f"{lock} has mode 0666")
     lock.chmod(0o444)
     assert judge(library, frozen).accepted
 
+    give_to(library, user=STRANGER)
+    assert_refused(judge(library, frozen), "LD-075")
+
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "words"),
     [
         pytest.param(None, "No such file", id="gone"),
         pytest.param("", "no lock file", id="empty"),
@@ -101,24 +89,21 @@ def test_a_lock_file_that_others_can_change_vouches_for_nothing(library, lock, f
         pytest.param("\xff", "no lock file", id="binary"),
     ],
 )
-def test_without_a_lock_file_that_can_be_read_all_are_refused(text, found, library, lock, frozen):
+def test_without_a_lock_file_that_can_be_read_all_are_refused(text, words, library, lock, frozen):
     if text is None:
         lock.unlink()
     else:
         lock.write_bytes(text.encode("latin-1"))
 
-    verdict = judge(library, frozen)
-
-    assert (verdict.accepted, verdict.rule) == (False, "LD-081")
-    assert found in verdict.message
+    assert_refused(judge(library, frozen), "LD-081", words)
 
 
 def test_the_default_place_counts_where_the_policy_names_none(library, lock):
     frozen = TrustPolicy(frozen=True)
 
     assert judge(library, frozen, lock=str(lock)).accepted
-    assert judge(library, frozen).rule == "LD-081"
-    assert judge(library, frozen, lock="/nowhere/lock").rule == "LD-081"
+    assert_refused(judge(library, frozen), "LD-081")
+    assert_refused(judge(library, frozen, lock="/nowhere/lock"), "LD-081")
 
 
 # -- the file ------------------------------------------------------------------------------------

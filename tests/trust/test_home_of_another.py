@@ -1,6 +1,6 @@
 """What root does in the home of a user, which `sudo` leaves it on some systems.
 
-Where this suite is not root's, the process is told that it is, in a home that is not root's then.
+Where this suite is not root's, the process believes that it is, in a home that is not root's then.
 """
 
 import json

@@ -37,26 +37,18 @@ def test_of_a_namespace_package_the_modules_of_each_folder_count(altered, sites)
     assert code_of_hook("hooked_space.module:x") != before
 
 
-def test_modules_behind_a_link_to_a_folder_count(sites, tmp_path):
+def test_modules_behind_a_link_to_a_folder_count_and_a_named_pipe_is_none(sites, tmp_path):
+    """Nobody writes to a pipe, so that opening it would wait for ever."""
     module = write(tmp_path / "elsewhere" / "__init__.py", "")
     write(sites[0] / "hooked_linked" / "__init__.py", "")
     (sites[0] / "hooked_linked" / "more").symlink_to(module.parent)
     (sites[0] / "hooked_linked" / "itself").symlink_to(".")
     before = code_of_hook("hooked_linked.more:x")
 
+    os.mkfifo(sites[0] / "hooked_linked" / "pipe.py")
+    assert code_of_hook("hooked_linked.more:x") == before
     module.write_text("altered = 1\n")
-
     assert code_of_hook("hooked_linked.more:x") != before
-
-
-def test_a_named_pipe_is_no_module(sites):
-    """Nobody writes to it, so that opening it would wait for ever."""
-    package = write(sites[0] / "hooked_pipe" / "__init__.py", "").parent
-    before = code_of_hook("hooked_pipe:x")
-
-    os.mkfifo(package / "pipe.py")
-
-    assert code_of_hook("hooked_pipe:x") == before
 
 
 def test_a_folder_that_cannot_be_listed_leaves_the_code_unknown(sites, monkeypatch):

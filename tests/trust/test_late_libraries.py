@@ -55,20 +55,6 @@ def test_what_brings_nothing_along_but_the_systems_libraries_is_loaded(
     assert traces.names == ["init", "libx"]
 
 
-# -- what the linker finds elsewhere ---------------------------------------------------------------
-
-
-@pytest.fixture
-def needing(tmp_path):
-    """Return a plugin that needs a library of the system's, and what the linker takes instead.
-
-    LD_LIBRARY_PATH leads to it, of which the program does not know any more.
-    """
-    needed = opened_library(tmp_path / "elsewhere" / SYSTEMS, "needed", soname=SYSTEMS)
-    options = ["-Wl,--no-as-needed", str(needed)]
-    return opening_plugin(tmp_path / "libx.so", options=options), needed
-
-
 def by_file(needed):
     needed.chmod(0o666)
 
@@ -77,24 +63,11 @@ def by_folder(needed):
     needed.parent.chmod(0o777)
 
 
-@pytest.mark.parametrize("how", [by_file, by_folder])
-def test_what_strangers_can_change_is_refused_before_the_plugin_begins(
-    how, needing, load_twice, locked, traces
-):
-    plugin, needed = needing
-    how(needed)
-
-    [refused] = load_twice(plugin, policy=locked(plugin, needed), LD_LIBRARY_PATH=needed.parent)
-
-    assert (refused.outcome, refused.schemes) == (("rejected", "LD-076"), [])
-    assert str(needed.parent) in refused.message
-    assert "so anybody may write to it" in refused.message
-    assert traces.names == []
-
-
-def test_what_is_needed_must_be_locked_for_each_plugin(needing, load_twice, tmp_path, traces):
-    plugin, needed = needing
+def test_what_is_needed_must_be_locked_for_each_plugin(load_twice, tmp_path, traces):
+    """LD_LIBRARY_PATH leads to it, of which the program does not know any more."""
+    needed = opened_library(tmp_path / "elsewhere" / SYSTEMS, "needed", soname=SYSTEMS)
     options = ["-Wl,--no-as-needed", str(needed)]
+    plugin = opening_plugin(tmp_path / "libx.so", options=options)
     other = opening_plugin(tmp_path / "libother.so", "other", options)
     good = opening_plugin(tmp_path / "libgood.so", "good")
     lock = tmp_path / "plugins.lock"
@@ -110,22 +83,6 @@ def test_what_is_needed_must_be_locked_for_each_plugin(needing, load_twice, tmp_
     accepted = write_lock(lock, plugin, needed, others=(good,))
     first, _, third = load_all(policy=accepted)
     assert first.outcome == third.outcome == ("loaded",)
-
-
-@pytest.mark.parametrize("tag", ["-f", "-F"], ids=["auxiliary", "filter"])
-def test_a_library_that_filters_the_plugin_is_judged(tag, load_twice, tmp_path, locked, traces):
-    folder = tmp_path / "filters"
-    filtering = opened_library(folder / SYSTEMS, "filtering", soname=SYSTEMS)
-    plugin = opening_plugin(tmp_path / "libx.so", options=[f"-Wl,{tag},{SYSTEMS}"])
-
-    [refused] = load_twice(plugin, policy=locked(plugin), LD_LIBRARY_PATH=folder)
-    assert refused.outcome == ("rejected", "LD-080")
-    assert str(filtering) in refused.message
-    filtering.chmod(0o666)
-    [refused] = load_twice(plugin, policy=locked(plugin, filtering), LD_LIBRARY_PATH=folder)
-    assert refused.outcome == ("rejected", "LD-076")
-    assert "so anybody may write to it" in refused.message
-    assert traces.names == []
 
 
 # -- what its code opens ---------------------------------------------------------------------------

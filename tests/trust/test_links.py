@@ -6,7 +6,7 @@ import pytest
 
 from modular_tf.discovery.trust.paths import PathJudge, Rights, trusted_writers
 from modular_tf.discovery.trust.policy import TrustPolicy
-from tests.trust.conftest import STRANGER, judge
+from tests.trust.conftest import STRANGER, assert_refused, judge
 
 
 @pytest.fixture
@@ -26,32 +26,25 @@ def paths_judge():
 
 
 def test_links_of_ours_to_a_file_of_ours_are_accepted(elsewhere, library):
-    verdict = judge(library)
+    (seen,) = judge(library).checked
 
-    assert verdict.accepted
-    (seen,) = verdict.checked
     assert seen.path == str(library)
     assert seen.identity.inode == (elsewhere / "libx.so").stat().st_ino
+    assert judge(f"{library.parent}{'/./.' * 500}/{library.name}").accepted
 
 
 @pytest.mark.parametrize("part", ["elsewhere/deep", "elsewhere", "between", "home"])
 def test_each_directory_on_the_way_is_judged(part, elsewhere, library, tmp_path):
     (tmp_path / part).chmod(0o777)
 
-    verdict = judge(library)
-
-    assert verdict.rule == "LD-076"
-    assert str(tmp_path / part) in verdict.message
+    assert_refused(judge(library), "LD-076", tmp_path / part)
 
 
 @pytest.mark.parametrize("part", ["home/libx.so", "between/link.so"])
 def test_a_strangers_link_is_refused(part, elsewhere, library, give_to, tmp_path):
     give_to(tmp_path / part, user=STRANGER)
 
-    verdict = judge(library)
-
-    assert verdict.rule == "LD-075"
-    assert str(tmp_path / part) in verdict.message
+    assert_refused(judge(library), "LD-075", tmp_path / part)
 
 
 def test_a_directory_may_be_a_link(tmp_path, library, give_to):
@@ -60,10 +53,10 @@ def test_a_directory_may_be_a_link(tmp_path, library, give_to):
     assert judge(link / "libx.so").accepted
 
     library.parent.chmod(0o777)
-    assert judge(link / "libx.so").rule == "LD-076"
+    assert_refused(judge(link / "libx.so"), "LD-076")
     library.parent.chmod(0o755)
     give_to(link, user=STRANGER)
-    assert judge(link / "libx.so").rule == "LD-075"
+    assert_refused(judge(link / "libx.so"), "LD-075")
 
 
 def test_two_points_lead_where_the_kernel_goes(tmp_path, library):
@@ -73,11 +66,9 @@ def test_two_points_lead_where_the_kernel_goes(tmp_path, library):
     (tmp_path / "by-link").symlink_to(tmp_path / "far" / "away", target_is_directory=True)
     path = f"{tmp_path}/by-link/../libx.so"
 
-    (seen,) = judge(path).checked
-    assert seen.identity.size == len(b"the one that counts")
-
+    assert judge(path).checked[0].identity.size == len(b"the one that counts")
     (tmp_path / "far").chmod(0o777)
-    assert judge(path).rule == "LD-076"
+    assert_refused(judge(path), "LD-076")
 
 
 @pytest.mark.parametrize("target", ["loop.so", "./loop.so", "nothing.so"])
@@ -100,9 +91,3 @@ def test_as_many_links_are_followed_as_by_the_kernel(library):
             else:
                 with pytest.raises(OSError, match="Too many levels of symbolic links"):
                     follow(str(path))
-
-
-def test_a_path_of_very_many_parts_is_followed(library):
-    path = f"{library.parent}{'/./.' * 500}/{library.name}"
-
-    assert judge(path).accepted

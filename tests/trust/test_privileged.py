@@ -1,6 +1,6 @@
 """A process with rights that its user lacks takes no word of that user.
 
-Where this suite may not change users, the process is told that it did.
+Where this suite may not change users, the process believes that it did.
 """
 
 import ctypes
@@ -173,14 +173,6 @@ def kernel_says(tmp_path, monkeypatch):
     started.cache_clear()
 
 
-def test_this_process_knows_what_the_c_library_knows():
-    getauxval = ctypes.CDLL(None).getauxval
-    getauxval.restype = ctypes.c_ulong
-
-    assert is_privileged() == bool(getauxval(23))
-    assert not is_privileged()
-
-
 _UNLIKE_AMBIENT = b"CapPrm:\tffff\nCapAmb:\t0000\n"
 
 
@@ -207,6 +199,13 @@ def test_the_kernel_says_whether_a_process_is_privileged(
     kernel_says(auxiliary_vector, status)
 
     assert is_privileged() is privileged
+
+
+def test_this_process_knows_what_the_c_library_knows():
+    getauxval = ctypes.CDLL(None).getauxval
+    getauxval.restype = ctypes.c_ulong
+
+    assert is_privileged() is bool(getauxval(23)) is False
 
 
 def test_who_gave_up_the_rights_of_root_has_no_more_than_its_user(run_python):

@@ -53,7 +53,8 @@ class [[nodiscard]] Error {
     if (error_ != nullptr) mtf_error_free(error_);
   }
 
-  explicit operator bool() const { return error_ != nullptr; }
+  explicit operator bool() const& { return error_ != nullptr; }
+  explicit operator bool() && { return error_ != nullptr; }  // else a temporary would release it
   int code() const { return error_ == nullptr ? 0 : error_->code; }
   bool is_thrown() const { return error_ != nullptr && error_->thrown != 0; }
   bool is_closed() const { return error_ != nullptr && error_->closed != 0; }

@@ -1,0 +1,182 @@
+"""What uses the default service while it is made, and has to be served: one case after another.
+
+Arguments: a file to write to, and a plugin. Each case closes the service, so that the next makes
+another one.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import logging
+import signal
+import sys
+import threading
+from contextlib import contextmanager
+
+from modular_tf import gfile
+from modular_tf.errors import UnimplementedError
+from modular_tf.hookspecs import hookimpl
+from modular_tf.service.default import default_service
+from modular_tf.service.service import PluginService
+
+FILE, PLUGIN = sys.argv[1:]
+used: list[bool] = []
+
+
+def use():
+    gfile.makedirs("ram://host/folder")
+    with gfile.GFile(FILE, "a") as file:
+        file.write("used\n")
+    used.append(gfile.exists(FILE))
+
+
+@contextmanager
+def hooked(name, function):
+    """Have the services that are made meanwhile call a function as a hook."""
+    hooks = type("Hooks", (), {f"modular_tf_{name}": staticmethod(hookimpl(function))})()
+    make = PluginService.__init__
+    PluginService.__init__ = lambda self, **options: make(self, hooks=[hooks], **options)
+    try:
+        yield
+    finally:
+        PluginService.__init__ = make
+
+
+def a_log_handler():
+    class ToStore(logging.Handler):
+        def emit(self, record):
+            heard.append(record.event["event"])
+            use()
+
+    heard, handler, log = [], ToStore(), logging.getLogger("modular_tf")
+    log.addHandler(handler)
+    log.setLevel(logging.DEBUG)
+    gfile.exists(FILE)
+    log.removeHandler(handler)
+    log.setLevel(logging.NOTSET)
+    assert "plugin.processed" in heard
+
+
+def every_hook():
+    answers = {
+        "plugin_paths": lambda config: use() or [],
+        "filesystems": lambda: use() or {},
+        "device_factories": lambda: use() or [],
+        "outcome": lambda record: use(),
+    }
+    for name, function in answers.items():
+        used.clear()
+        with hooked(name, function):
+            gfile.exists(FILE)
+        require_service(name)
+
+
+def a_hook_that_adds_a_path():
+    with hooked("plugin_paths", lambda config: use() or [PLUGIN]):
+        gfile.exists("fixture://host")
+
+
+def a_veto_to_which_nothing_serves_yet():
+    def veto(candidate, probe):
+        try:
+            use()
+        except UnimplementedError:
+            used.append(True)
+
+    with hooked("veto", veto):
+        gfile.makedirs("ram://host/folder")
+        gfile.exists(FILE)
+    use()
+
+
+def signal_handlers():
+    def profile(frame, event, _):
+        if event == "call" and frame.f_code.co_name == step:
+            sys.setprofile(None)
+            threading.setprofile(None)
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGALRM)
+
+    signal.signal(signal.SIGALRM, lambda *_: used or use())
+    for step in ("discover", "recall", "judge", "open_now", "open_filesystem", "enter"):
+        used.clear()
+        threading.setprofile(profile)
+        sys.setprofile(profile)
+        gfile.exists(FILE)
+        sys.setprofile(None)
+        threading.setprofile(None)
+        require_service(step)
+
+
+def first_veto(go_on):
+    """Return a veto that uses the service in vain when it is asked first, and goes on."""
+    asked = []
+
+    def veto(candidate, probe):
+        if asked:
+            return
+        asked.append(candidate)
+        try:
+            use()
+        except UnimplementedError:
+            go_on()
+
+    return veto
+
+
+def a_hook_after_which_the_making_is_interrupted():
+    def interrupt():
+        raise KeyboardInterrupt
+
+    interrupted = []
+    with hooked("veto", first_veto(interrupt)):
+        try:
+            gfile.exists(FILE)
+        except KeyboardInterrupt:
+            interrupted.append(True)
+        assert interrupted
+        use()
+
+
+def another_thread_than_the_hooks():
+    def go_on():
+        other = threading.Thread(target=use)
+        other.start()
+        other.join()
+        assert used == [True]
+
+    with hooked("veto", first_veto(go_on)):
+        gfile.exists(FILE)
+    assert used == [True]
+
+
+def require_service(case):
+    """Require one service that serves all, and close it."""
+    assert used, case
+    assert all(used), (case, used)
+    assert gfile.exists(FILE), case
+    assert gfile.exists("ram://host/folder"), case
+    assert default_service() is default_service(), case
+    assert default_service().devices(), case
+    default_service().close()
+
+
+def main():
+    faulthandler.dump_traceback_later(100, exit=True)
+    for case in (
+        a_log_handler,
+        every_hook,
+        a_hook_that_adds_a_path,
+        a_veto_to_which_nothing_serves_yet,
+        signal_handlers,
+        a_hook_after_which_the_making_is_interrupted,
+        another_thread_than_the_hooks,
+    ):
+        print(case.__name__, flush=True)
+        used.clear()
+        case()
+        if case not in (every_hook, signal_handlers):
+            require_service(case.__name__)
+
+
+if __name__ == "__main__":
+    main()
