@@ -243,6 +243,28 @@ def test_an_instance_that_is_used_makes_no_room():
         assert {worker.restarts for worker in service.workers()} == {0}
 
 
+def test_an_instance_that_is_being_made_takes_its_room(monkeypatch):
+    begun, goes_on = threading.Event(), threading.Event()
+    opened = instances_module._opened
+
+    def open_late(*given):
+        begun.set()
+        assert goes_on.wait(30)
+        return opened(*given)
+
+    with _service(most_instances=1) as service:
+        monkeypatch.setattr(instances_module, "_opened", open_late)
+        maker = threading.Thread(target=_tenant, args=(service, 1))
+        maker.start()
+        assert begun.wait(30)
+        try:
+            with pytest.raises(ResourceExhaustedError, match="`most_instances`"):
+                _tenant(service, 2)
+        finally:
+            goes_on.set()
+            maker.join()
+
+
 def test_calls_go_on_while_processes_end_and_start():
     with _service(most_instances=6, instance_idle_s=0.05) as service:
 
