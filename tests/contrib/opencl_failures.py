@@ -17,7 +17,7 @@ from modular_tf.check.outcome import Pass
 from modular_tf.check.target import Target
 from modular_tf.device.streams.event import EventStatus
 from tests.contrib.opencl_plugin import PLATFORM
-from tests.contrib.raw_device import raw_device, raw_library
+from tests.contrib.raw_plugins import raw_device, raw_library
 
 LIBRARY = sys.argv[1]
 OUT_OF_RESOURCES = "CL_OUT_OF_RESOURCES (-5)"

@@ -19,7 +19,7 @@ from modular_tf.check.device.by_slots import SlotMemory
 from modular_tf.check.device.operations import OPERATIONS
 from modular_tf.device.streams.event import EventStatus
 from tests.contrib.built_plugin import installed_plugin
-from tests.contrib.raw_device import raw_device, raw_library
+from tests.contrib.raw_plugins import raw_device, raw_library
 
 LIBRARY = installed_plugin("host_device")
 SHORT = b"does not need a thread"

@@ -56,7 +56,7 @@ def test_without_a_driver_that_serves_there_are_no_devices(
 ):
     code = """
         import sys
-        from tests.contrib.raw_device import raw_library
+        from tests.contrib.raw_plugins import raw_library
 
         platform = raw_library(sys.argv[1]).platform
         found, made = platform.device_count(), platform.create_device(0)

@@ -1,33 +1,12 @@
-"""Sizes and offsets of the structs of DLPack 1.3, on LP64 (dlpack §1.1)."""
+"""Sizes, alignments and offsets of the structs of DLPack 1.3, in bytes, on LP64 (dlpack §1.1)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True)
-class StructLayout:
-    """The size and the offsets of one struct.
-
-    Attributes:
-        name: In C.
-        size: In bytes.
-        alignment: In bytes.
-        offsets: Of each field, in bytes.
-    """
-
-    name: str
-    size: int
-    alignment: int
-    offsets: dict[str, int]
-
-
-DLPACK_STRUCTS = (
-    StructLayout("DLPackVersion", 8, 4, {"major": 0, "minor": 4}),
-    StructLayout("DLDevice", 8, 4, {"device_type": 0, "device_id": 4}),
-    StructLayout("DLDataType", 4, 2, {"code": 0, "bits": 1, "lanes": 2}),
-    StructLayout(
-        "DLTensor",
+DLPACK_STRUCTS = {
+    "DLPackVersion": (8, 4, {"major": 0, "minor": 4}),
+    "DLDevice": (8, 4, {"device_type": 0, "device_id": 4}),
+    "DLDataType": (4, 2, {"code": 0, "bits": 1, "lanes": 2}),
+    "DLTensor": (
         48,
         8,
         {
@@ -40,16 +19,14 @@ DLPACK_STRUCTS = (
             "byte_offset": 40,
         },
     ),
-    StructLayout("DLManagedTensor", 64, 8, {"dl_tensor": 0, "manager_ctx": 48, "deleter": 56}),
-    StructLayout(
-        "DLManagedTensorVersioned",
+    "DLManagedTensor": (64, 8, {"dl_tensor": 0, "manager_ctx": 48, "deleter": 56}),
+    "DLManagedTensorVersioned": (
         80,
         8,
         {"version": 0, "manager_ctx": 8, "deleter": 16, "flags": 24, "dl_tensor": 32},
     ),
-    StructLayout("DLPackExchangeAPIHeader", 16, 8, {"version": 0, "prev_api": 8}),
-    StructLayout(
-        "DLPackExchangeAPI",
+    "DLPackExchangeAPIHeader": (16, 8, {"version": 0, "prev_api": 8}),
+    "DLPackExchangeAPI": (
         56,
         8,
         {
@@ -61,4 +38,4 @@ DLPACK_STRUCTS = (
             "current_work_stream": 48,
         },
     ),
-)
+}

@@ -10,13 +10,7 @@ import pytest
 from modular_tf.abi.dlpack_elements import ELEMENT_TYPES, by_name
 from modular_tf.dlpack import element_type, from_dlpack, to_dlpack
 from modular_tf.native.tensor import Tensor, consume, import_by_table
-from tests.dlpack.consumers import CONSUMERS
 from tests.dlpack.memory import CPU, FLOAT32, Memory, tensor_of
-
-
-@pytest.fixture(params=CONSUMERS)
-def consumer(request):
-    return CONSUMERS[request.param]()
 
 
 def released(tensor) -> bool:
@@ -209,16 +203,13 @@ def test_a_negation_still_to_be_done_is_not_lost():
         assert memoryview(resolved).tolist() == [-2, 4]
 
 
-def test_torch_survives_negative_strides(run_python):
+def test_torch_survives_negative_strides():
     """It ends the process over them, so it must not get them."""
-    code = """
-        import numpy as np, torch
-        from modular_tf.dlpack import from_dlpack, to_dlpack
-        tensor = from_dlpack(np.arange(4.0)[::-1])
-        print(torch.from_dlpack(tensor).tolist(), to_dlpack(tensor, torch.Tensor).tolist())
-    """
+    import torch
 
-    assert run_python(code).stdout == "[3.0, 2.0, 1.0, 0.0] [3.0, 2.0, 1.0, 0.0]\n"
+    tensor = from_dlpack(np.arange(4.0)[::-1])
+    for taken in (torch.from_dlpack(tensor), to_dlpack(tensor, torch.Tensor)):
+        assert taken.tolist() == [3, 2, 1, 0]
 
 
 def test_tvm_ffi_uses_our_table_both_ways():
@@ -266,7 +257,7 @@ AT_EXIT = """
     def leave_everything_behind(round_):
         tensor = tensor_of([1, 2, 3])
         takers = [numpy.from_dlpack, torch.from_dlpack, tvm_ffi.from_dlpack]
-        if round_ % 6 == 0:  # it takes a second to start
+        if round_ == 0:  # it takes a second to start
             takers.append(jax.numpy.from_dlpack)
         kept = [take(tensor) for take in takers]
         assert tensor._n_exports == len(takers)
@@ -276,7 +267,7 @@ AT_EXIT = """
 
     gc.freeze()  # else each child spends a second on what the libraries left, and not on tensors
     ended = []
-    for round_ in range(30):
+    for round_ in range(10):
         child = os.fork()
         if child == 0:
             leave_everything_behind(round_)
@@ -287,7 +278,4 @@ AT_EXIT = """
 
 
 def test_arrays_of_theirs_may_outlive_the_interpreter(run_python):
-    for make in CONSUMERS.values():
-        make()
-
-    assert run_python(AT_EXIT).stdout == "30\n"
+    assert run_python(AT_EXIT).stdout == "10\n"

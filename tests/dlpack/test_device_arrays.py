@@ -24,38 +24,16 @@ from modular_tf.errors import ClosedError, ConfigError, InternalError
 from modular_tf.native.ffi import lib
 from modular_tf.service.configuration import Config
 from modular_tf.service.service import PluginService
-from tests.dlpack.consumers import CONSUMERS
+from tests.dlpack.devices import host_device
 from tests.dlpack.exchange import OURS, delete, describe, managed_from
 
 CPU = (1, 0)
 VALUES = np.arange(32, dtype=np.float32).reshape(4, 8)
 
 
-def host_device(**config):
-    """Return a service with the bundled host device, and that device."""
-    service = PluginService(config=Config(**config))
-    service.load("host_device")
-    return service, service.device("CPU:0")
-
-
-@pytest.fixture(scope="module")
-def device():
-    """A device whose memory other libraries cannot read."""
-    service, device = host_device(dlpack_types={"HOST_CPU": "EXT_DEV"})
-    with service:
-        yield device
-
-
-@pytest.fixture(scope="module")
-def cpu():
-    service, device = host_device()
-    with service:
-        yield device
-
-
-@pytest.fixture(params=CONSUMERS)
-def consumer(request):
-    return CONSUMERS[request.param]()
+@pytest.fixture
+def device(elsewhere):
+    return elsewhere
 
 
 def released(array) -> bool:
@@ -64,9 +42,12 @@ def released(array) -> bool:
     return array._n_exports == 0
 
 
-@pytest.mark.parametrize("memory", ["host", "unified"])
-def test_host_readable_arrays_are_seen_where_they_lie(device, consumer, memory):
-    array = device.put(VALUES, memory=memory)
+@pytest.mark.parametrize(
+    ("where", "memory"), [("elsewhere", "host"), ("elsewhere", "unified"), ("cpu", "device")]
+)
+def test_memory_that_the_host_can_read_is_seen_where_it_lies(request, consumer, where, memory):
+    device = request.getfixturevalue(where)
+    array, other = device.put(VALUES, memory=memory), device.put(VALUES, memory=memory)
     taken = consumer.take(array)
 
     assert array.__dlpack_device__() == CPU
@@ -75,27 +56,11 @@ def test_host_readable_arrays_are_seen_where_they_lie(device, consumer, memory):
     del taken
     assert released(array)
 
-
-@pytest.mark.parametrize("memory", ["host", "unified"])
-def test_consumers_keep_the_memory_of_arrays(device, consumer, memory):
-    array = device.put(VALUES, memory=memory)
-    taken = consumer.take(array)
-    array.close()
-    del array
+    taken = consumer.take(other)
+    other.close()
+    del other
     device.put(VALUES * 0, memory=memory)
-
     np.testing.assert_array_equal(np.from_dlpack(from_dlpack(taken)), VALUES)
-
-
-def test_arrays_of_a_host_device_are_seen_where_they_lie(cpu, consumer):
-    array = cpu.put(VALUES)
-    taken = consumer.take(array)
-
-    assert array.__dlpack_device__() == CPU
-    assert consumer.address(taken) == array.address
-    np.testing.assert_array_equal(np.from_dlpack(from_dlpack(taken)), VALUES)
-    del taken
-    assert released(array)
 
 
 def test_work_on_a_host_device_is_done_before_others_see_its_memory(cpu, consumer):
@@ -332,19 +297,9 @@ def test_work_on_the_work_stream_comes_after_all_work_of_the_device(device, gate
     np.testing.assert_array_equal(seen, VALUES)
 
 
-def test_work_of_a_stream_that_was_closed_is_waited_for(device):
-    array = device.put(VALUES * 0)
-    done = []
-    with device.create_stream() as stream:
-        stream.add_callback(lambda: (time.sleep(0.05), done.append(True)))
-        stream.memcpy_htod(array.memory, np.array(VALUES))
-    work_stream(array.__dlpack_device__())
-
-    assert done == [True]
-
-
-def test_work_of_a_stream_that_another_thread_closes_is_waited_for(device, monkeypatch):
-    """It is closed when it was found to have work, before anything waits for it."""
+@pytest.mark.parametrize("is_late", [False, True])
+def test_work_of_a_stream_that_was_closed_is_waited_for(device, monkeypatch, is_late):
+    """Also where another thread closes it when it was found to have work, before the wait."""
     array = device.put(VALUES * 0)
     done = []
     stream = device.create_stream()
@@ -357,7 +312,10 @@ def test_work_of_a_stream_that_another_thread_closes_is_waited_for(device, monke
             other.close()
         wait_for(self, other)
 
-    monkeypatch.setattr(Stream, "wait_for", close_first)
+    if is_late:
+        monkeypatch.setattr(Stream, "wait_for", close_first)
+    else:
+        stream.close()
     work_stream(array.__dlpack_device__())
 
     assert done == [True]
@@ -402,12 +360,10 @@ def test_tvm_functions_get_the_work_stream(device):
 
 
 @pytest.fixture
-def vendors_device():
+def vendors_device(request):
     """A device of which the user says that it is another library's."""
-    service, listed = host_device()
-    with service:
-        platform = listed.platform
-    service, device = host_device(dlpack_types={platform: "CUDA"})
+    kind = getattr(request, "param", "CUDA")
+    service, device = host_device(dlpack_types={"HOST_CPU": kind})
     with service:
         yield device
 
@@ -444,13 +400,9 @@ def test_work_is_done_before_a_vendors_default_stream_is_named(vendors_device):
     delete(managed)
 
 
-def test_managed_memory_has_number_0():
-    service, listed = host_device()
-    with service:
-        platform = listed.platform
-    service, device = host_device(dlpack_types={platform: "CUDA_MANAGED"})
-    with service:
-        assert device.put(VALUES).__dlpack_device__() == (DeviceType.CUDA_MANAGED, 0)
+@pytest.mark.parametrize("vendors_device", ["CUDA_MANAGED"], indirect=True)
+def test_managed_memory_has_number_0(vendors_device):
+    assert vendors_device.put(VALUES).__dlpack_device__() == (DeviceType.CUDA_MANAGED, 0)
 
 
 def test_who_orders_the_work_alone_need_not_wait(vendors_device):

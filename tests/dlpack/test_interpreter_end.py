@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+
+from tests.fixtures.compiler import compile_object, link_library
 
 PRODUCE = """
     import builtins, os, sys
@@ -46,66 +50,9 @@ def test_so_is_what_goes_with_the_modules_of_a_forked_child(run_python):
 
 
 @pytest.fixture(scope="module")
-def late_deleter(tmp_path_factory):
-    """Return a C library that calls on a thread of its own, and when the process exits."""
-    from tests.fixtures.compiler import compile_object, link_library
-
-    source = tmp_path_factory.mktemp("late") / "late_deleter.c"
-    source.write_text(
-        """
-        #define _POSIX_C_SOURCE 200809L /* for dprintf */
-        #include <pthread.h>
-        #include <stdint.h>
-        #include <stdio.h>
-        #include <stdlib.h>
-
-        typedef int (*WorkStream)(int32_t, int32_t, void**);
-        typedef void (*Deleter)(void*);
-        static Deleter last;
-        static void* of_last;
-
-        static Deleter of(void* managed) { return *(Deleter*)((char*)managed + 16); }
-
-        static void* run(void* managed) {
-          of(managed)(managed);
-          return managed;
-        }
-
-        __attribute__((visibility("default"))) int delete_on_thread(void* managed) {
-          pthread_t thread;
-          if (pthread_create(&thread, NULL, run, managed) != 0) return 1;
-          return pthread_join(thread, NULL);
-        }
-
-        static void delete_last(void) { last(of_last); }
-
-        __attribute__((visibility("default"))) int delete_at_exit(void* managed) {
-          last = of(managed);
-          of_last = managed;
-          return atexit(delete_last);
-        }
-
-        static void* ask(void* table) {
-          void* stream = NULL;
-          dprintf(1, "%d", ((WorkStream*)table)[6](12, 0, &stream));
-          return NULL;
-        }
-
-        __attribute__((visibility("default"))) int ask_on_thread(void* table) {
-          pthread_t thread;
-          if (pthread_create(&thread, NULL, ask, table) != 0) return 1;
-          return pthread_join(thread, NULL);
-        }
-
-        static void ask_last(void) { ask(of_last); }
-
-        __attribute__((visibility("default"))) int ask_at_exit(void* table) {
-          of_last = table;
-          return atexit(ask_last);
-        }
-        """
-    )
-    return link_library("liblate_deleter.so", [compile_object(source)], ["-pthread"])
+def late_deleter():
+    made = compile_object(Path(__file__).with_name("late_deleter.c"))
+    return link_library("liblate_deleter.so", [made], ["-pthread"])
 
 
 LATE = f"""{PRODUCE}

@@ -9,27 +9,10 @@ from modular_tf.abi.dlpack_devices import HOST
 from modular_tf.abi.dlpack_elements import ELEMENT_TYPES, by_name
 from modular_tf.errors import ClosedError
 from modular_tf.native.tensor import Tensor
-from modular_tf.service.configuration import Config
 from modular_tf.service.service import PluginService
 
 OF_NUMPY = [element for element in ELEMENT_TYPES if element.module is not None]
 VALUES = np.arange(6, dtype="f4").reshape(2, 3)
-
-
-@pytest.fixture(scope="module")
-def cpu():
-    with PluginService() as service:
-        service.load("host_device")
-        yield service.device("CPU:0")
-
-
-@pytest.fixture(scope="module")
-def elsewhere():
-    """A device whose memory other libraries cannot read."""
-    config = Config(dlpack_types={"HOST_CPU": "EXT_DEV"})
-    with PluginService(config=config) as service:
-        service.load("host_device")
-        yield service.device("CPU:0")
 
 
 @pytest.mark.parametrize("memory", ["device", "host", "unified"])

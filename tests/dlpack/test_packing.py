@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from modular_tf.native.tensor import Tensor, consume, repacked
+from modular_tf.native.tensor import Tensor, bytes_of_elements, consume, repacked
 from tests.dlpack.memory import CPU, Memory
 from tests.dlpack.packing_model import DTYPES, lane_values, packed, padded
 
@@ -30,6 +30,8 @@ def test_elements_are_packed_and_unpacked_as_the_model_does(dtype):
         layouts = {False: packed(dtype, values), True: padded(dtype, values)}
         for is_padded, data in layouts.items():
             tensor = tensor_over(data, count, dtype, is_padded=is_padded)
+            for shape in ((count,), (1, count, 1)):
+                assert bytes_of_elements(shape, dtype, is_padded) == tensor.nbytes == len(data)
             for wanted, expected in layouts.items():
                 made = repacked(tensor, wanted)
                 assert bytes_of(made) == expected
@@ -56,3 +58,20 @@ def test_only_compact_host_memory_is_repacked():
         repacked(device, True)
     with pytest.raises(TypeError, match="modular_tf tensor"):
         repacked(3, True)
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "says"),
+    [
+        ((1 << 61,), (2, 64, 1), "larger than memory"),
+        ((1 << 62,), (0, 4, 1), "larger than memory"),
+        ((-1,), (2, 32, 1), "negative"),
+        ((1,) * 65, (2, 32, 1), "64"),
+        ((1,), (18, 32, 1), "code 18"),
+        ((1,), (2, 32, 1 << 16), "65536"),
+        ((1 << 64,), (2, 32, 1), "larger than memory"),
+    ],
+)
+def test_what_has_no_size_is_refused(shape, dtype, says):
+    with pytest.raises(ValueError, match=says):
+        bytes_of_elements(shape, dtype, False)

@@ -1,8 +1,13 @@
 // An asynchronous kernel that gives a temporary back on a thread of its own: test_given_back_memory.py.
+#include <atomic>
 #include <thread>
 
 #include "modular_tf/kernels.h"
 #include "modular_tf/ops.h"
+
+// How many threads have begun and not ended.
+extern "C" __attribute__((visibility("default"))) std::atomic<int> temporary_kernels_running;
+std::atomic<int> temporary_kernels_running;
 
 namespace {
 
@@ -22,6 +27,7 @@ void destroy(void* kernel) { delete static_cast<Kernel*>(kernel); }
 
 void compute(void* object, TF_OpKernelContext* context, TF_AsyncOpKernelDoneCallback* done) {
   const bool is_late = static_cast<Kernel*>(object)->is_late;
+  ++temporary_kernels_running;
   std::thread([context, done, is_late] {
     TF_Status* status = TF_NewStatus();
     const int64_t count = 1000;
@@ -31,6 +37,7 @@ void compute(void* object, TF_OpKernelContext* context, TF_AsyncOpKernelDoneCall
     if (is_late) TF_RunAsyncOpKernelDoneCallback(done);
     TF_DeleteTensor(temporary);
     if (!is_late) TF_RunAsyncOpKernelDoneCallback(done);
+    --temporary_kernels_running;
   }).detach();
 }
 

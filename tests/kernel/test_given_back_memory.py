@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.kernel.kernels import kernel_library
 
 CODE = """
-    import gc, sys, threading, time
+    import ctypes, gc, sys, threading, time
     from modular_tf import PluginService
     from modular_tf.device.device import Device
     from modular_tf.native.ffi import lib
@@ -20,9 +20,17 @@ CODE = """
         held = lambda: lib.mtf_executor_held_objects(executor.native)
         stream = executor.context.compute
 
+        library = ctypes.CDLL(sys.argv[1])
+        running = ctypes.c_int.in_dll(library, "temporary_kernels_running")
+
+        def await_threads():  # which go on after `done`
+            while running.value:
+                time.sleep(0.001)
+
         def settled():
-            time.sleep(0.2)  # for the threads of kernels, which go on after `done`
+            await_threads()
             operation()
+            await_threads()
             stream.block_until_done()
             gc.collect()
             return held()
@@ -33,7 +41,7 @@ CODE = """
         stream.add_callback(lambda: passes.wait(30))
         for late in (False, True):
             output = operation(late=late)
-            time.sleep(0.2)
+            await_threads()
             assert held() == before + 2, (late, before, held())  # the output and the temporary
             del output
             before += 1

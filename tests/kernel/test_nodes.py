@@ -207,6 +207,7 @@ def test_nodes_are_equal_if_one_kernel_object_can_serve_both():
     ]
 
     assert one == same
+    assert list(one.attrs) == list(same.attrs) == ["T", "strides", "padding"]
     assert hash(one) == hash(same)
     assert all(one != other for other in others)
 
@@ -275,30 +276,6 @@ def _is_allowed(value, fields, kind) -> bool:
     return (minimum is None or size >= minimum) and (
         allowed is None or all(one in allowed for one in each)
     )
-
-
-@given(st.lists(TYPES, max_size=5), st.integers(0, 4), TYPES)
-def test_outputs_follow_from_attributes(listed, number, out):
-    inputs = [listed, [INT64] * number, [STRING] * number]
-
-    if listed:
-        node = build_node(BATCH, inputs, {"out": out})
-
-        assert node.output_types == (*listed, *[out] * number, INT32)
-        parts = [node.input_types[each.start : each.stop] for each in node.input_ranges.values()]
-        assert sum(parts, ()) == node.input_types
-    else:
-        assert refusal(BATCH, inputs, {"out": out}).rule == ATTRIBUTE_ALLOWED
-
-
-@given(st.permutations(["strides", "padding"]))
-def test_the_order_of_attributes_does_not_matter(names):
-    values = {"strides": [1, 2], "padding": "VALID"}
-
-    node = build_node(CONV, [FLOAT], {name: values[name] for name in names})
-
-    assert node == build_node(CONV, [FLOAT], values)
-    assert list(node.attrs) == ["T", "strides", "padding"]
 
 
 def test_a_default_is_taken_as_the_definition_has_it():

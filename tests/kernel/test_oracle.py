@@ -7,8 +7,8 @@ says otherwise stands with its reason in `oracle/differences.toml`.
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -21,23 +21,16 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from tests.fixtures.children import PythonRunner
-
-RECORDED: records.Answers = json.loads((FOLDER / "answers-2.21.json").read_text(encoding="utf-8"))
-DIFFERENCES: list[dict[str, Any]] = tomllib.loads(
-    (FOLDER / "differences.toml").read_text(encoding="utf-8")
-)["difference"]
+RECORDED = json.loads((FOLDER / "answers-2.21.json").read_text(encoding="utf-8"))
+DIFFERENCES = tomllib.loads((FOLDER / "differences.toml").read_text(encoding="utf-8"))["difference"]
 
 
-@pytest.fixture
-def answers(run_python: PythonRunner, tmp_path: Path) -> records.Answers:
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory):
     """What this host answers, in one process for all scenarios."""
-    log = tmp_path / "answers.txt"
-    run_python(FOLDER / "in_this_host.py", build_probe(), log)
+    log = tmp_path_factory.mktemp("oracle") / "answers.txt"
+    command = [sys.executable, FOLDER / "in_this_host.py", build_probe(), log]
+    subprocess.run(command, cwd=log.parent, check=True)
     return records.read(log)
 
 
@@ -70,7 +63,7 @@ def test_failures_say_what_is_wrong(answers):
     assert silent == []
 
 
-def _differing(answers: records.Answers) -> Iterator[tuple[str, str, str | None, str | None]]:
+def _differing(answers):
     for scenario, recorded in RECORDED.items():
         theirs = records.without_texts(recorded)
         ours = records.without_texts(answers.get(scenario, {}))
@@ -79,7 +72,7 @@ def _differing(answers: records.Answers) -> Iterator[tuple[str, str, str | None,
                 yield scenario, call, theirs.get(call), ours.get(call)
 
 
-def _listed(scenario: str, call: str, found: str | None) -> dict[str, Any] | None:
+def _listed(scenario, call, found):
     """Return the row that lists a difference; a call that this host does not make is `absent`."""
     shown = "absent" if found is None else found
     for row in DIFFERENCES:
@@ -89,5 +82,5 @@ def _listed(scenario: str, call: str, found: str | None) -> dict[str, Any] | Non
     return None
 
 
-def _fits(text: str, pattern: str) -> bool:
+def _fits(text, pattern):
     return text.startswith(pattern[:-1]) if pattern.endswith("*") else text == pattern

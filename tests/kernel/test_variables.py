@@ -176,60 +176,18 @@ def test_a_lock_ends_with_the_call(device, variable):
     assert values_of(variable) == [1]
 
 
-def test_kernels_that_lock_variables_one_by_one_do_not_wait_for_each_other_for_ever(run_python):
-    child = run_python(
-        """
-        import faulthandler, sys, threading
-        import numpy as np
-        from modular_tf import PluginService
-        from modular_tf.errors import AbortedError
-
-        faulthandler.dump_traceback_later(60, exit=True)
-        service = PluginService()
-        service.load("host_device")
-        service.load(sys.argv[1])
-        device = service.device("CPU:0")
-        one, other = device.variable("float32"), device.variable("float32")
-        value = np.zeros(1, "float32")
-        for variable in (one, other):
-            variable.assign(value)
-        told = []
-
-        def work(first, second):
-            try:
-                device.op("MtfLockApart")(first, second, value)
-                told.append("locked")
-            except AbortedError as error:
-                told.append("at once" in str(error))
-
-        device.op("MtfLockApart")
-        for order in ((one, other), (other, one)):
-            threading.Thread(target=work, args=order).start()
-        for thread in threading.enumerate():
-            if thread is not threading.current_thread() and not thread.daemon:
-                thread.join()
-        print(told)
-        print(one.value().to_numpy(), other.value().to_numpy())
-        """,
-        build_variables(),
-    )
-
-    assert child.stdout.splitlines() == ["[True, 'locked']", "[0.] [0.]"]
-
-
-_LOCKED = """
-    import faulthandler, signal, sys, threading
-    import numpy as np
+LOCKED = """
+    import ctypes, faulthandler, signal, sys, threading
     from modular_tf import PluginService
-    from modular_tf.errors import AbortedError
+    from modular_tf.errors import AbortedError, DeadlineExceededError
+    from tests.kernel.test_variables import floats
 
     faulthandler.dump_traceback_later(60, exit=True)
     service = PluginService()
-    service.load("host_device")
-    service.load(sys.argv[1])
+    service.load("host_device", sys.argv[1])
     device = service.device("CPU:0")
     variable, other = device.variable("float32"), device.variable("float32")
-    value = np.ones(1, "float32")
+    value = floats(1)
     for each in (variable, other):
         each.assign(value)
 
@@ -237,75 +195,83 @@ _LOCKED = """
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, 0.5)
-    try:
-        device.op("MtfLockUntilLetGo")(variable)
-    except KeyboardInterrupt:
-        print("interrupted")
-"""
 
+    def lock_until_interrupted():
+        signal.setitimer(signal.ITIMER_REAL, 0.5)
+        try:
+            device.op("MtfLockUntilLetGo")(variable)
+        except KeyboardInterrupt:
+            return
+        raise AssertionError
 
-def test_a_kernel_that_was_interrupted_and_is_not_done_locks_nobody_out_for_ever(run_python):
-    child = run_python(
-        dedent(_LOCKED)
-        + dedent("""
+    def failures_of(**calls):
+        # Make calls at once; return those that were aborted, with rule and message.
         found = {}
 
         def use(name, call):
             try:
                 call()
             except AbortedError as error:
-                found[name] = error.rule, "was interrupted" in str(error)
+                found[name] = error.rule, str(error)
 
-        calls = {
-            "value": variable.value,
-            "assign": lambda: variable.assign(value),
-            "add": lambda: device.op("MtfAdd")(variable, value),
-            "lock": lambda: device.op("MtfAddToBoth")(other, variable, value),
-            "forward": lambda: device.op("MtfForwardReference")(variable),
-        }
         threads = [threading.Thread(target=use, args=each) for each in calls.items()]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        for name in calls:
-            print(name, found.get(name))
-        print(other.value().to_numpy())
+        return found
+"""
+
+
+@pytest.fixture
+def run_locked(run_python):
+    """Run code in a child where a kernel that has a variable locked can be interrupted."""
+    return lambda code: run_python(dedent(LOCKED) + dedent(code), build_variables())
+
+
+def test_kernels_that_lock_variables_one_by_one_do_not_wait_for_each_other_for_ever(run_locked):
+    run_locked("""
+        lock_apart = device.op("MtfLockApart")
+        found = failures_of(
+            one=lambda: lock_apart(variable, other, value),
+            two=lambda: lock_apart(other, variable, value),
+        )
+        assert len(found) == 1, found
+        assert all("at once" in message for _, message in found.values()), found
+        assert [each.value().tolist() for each in (variable, other)] == [[1], [1]]
+    """)
+
+
+def test_a_kernel_that_was_interrupted_and_is_not_done_locks_nobody_out_for_ever(run_locked):
+    """And the memory of the variable stays while the kernel has it locked."""
+    run_locked("""
+        lock_until_interrupted()
+        calls = dict(
+            value=variable.value,
+            assign=lambda: variable.assign(value),
+            add=lambda: device.op("MtfAdd")(variable, value),
+            lock=lambda: device.op("MtfAddToBoth")(other, variable, value),
+            forward=lambda: device.op("MtfForwardReference")(variable),
+        )
+        found = failures_of(**calls)
+        assert found.keys() == calls.keys(), found
+        for rule, message in found.values():
+            assert rule == "KN-095" and "was interrupted" in message, found
+        assert other.value().tolist() == [1]
         device.op("MtfLetGo")()
         device.op("MtfAdd")(variable, value)
-        print(variable.value().to_numpy())
-        service.close()
-        """),
-        build_variables(),
-    )
+        assert variable.value().tolist() == [100], variable.value().tolist()
 
-    assert child.stdout.splitlines() == [
-        "interrupted",
-        *(f"{name} ('KN-095', True)" for name in ("value", "assign", "add", "lock", "forward")),
-        "[1.]",
-        "[100.]",
-    ]
-
-
-def test_the_memory_of_a_variable_stays_while_an_interrupted_kernel_has_it_locked(run_python):
-    child = run_python(
-        dedent(_LOCKED)
-        + dedent("""
-        from modular_tf.errors import DeadlineExceededError
-
+        lock_until_interrupted()
         variable.close()
         try:
             service.close()
         except DeadlineExceededError as error:
-            print("is not done" in str(error))
-        import ctypes
+            assert "is not done" in str(error), error
+        else:
+            raise AssertionError
         ctypes.CDLL(sys.argv[1]).end_interrupted()
-        """),
-        build_variables(),
-    )
-
-    assert child.stdout.splitlines() == ["interrupted", "True"]
+    """)
 
 
 def test_a_reference_is_assigned_and_comes_out(device, variable):
