@@ -124,7 +124,7 @@ def test_checks_are_counted_per_plugin(clock, monkeypatch):
     with check.CheckProgress() as sign:
         for outcome in outcomes:
             clock.now += 1
-            sign.tell(plan, outcome)
+            sign.count(plan, outcome)
 
     assert stream.getvalue().split("\r\x1b[K") == [
         "",

@@ -22,7 +22,8 @@ def test_a_library_is_silent(run_listening):
 
 def test_json_lines(run_listening):
     """The last of two calls counts."""
-    code = f"listen('pretty')\nlisten('json'){LOAD}\nassert 'structlog' not in sys.modules"
+    first = "listen('json', level='error', stream=sys.stdout)"
+    code = f"{first}\nlisten('json'){LOAD}\nassert 'structlog' not in sys.modules"
     child = run_listening(code)
     events = events_in(child.stderr)
 
