@@ -16,7 +16,6 @@ WARNINGS = ["-Wall", "-Wextra", "-pedantic", "-Werror"]
 
 @pytest.fixture(params=sorted(COMPILERS))
 def language(request):
-    """Return each language that the headers support."""
     return request.param
 
 

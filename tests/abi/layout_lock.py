@@ -24,7 +24,6 @@ def _entry(layout):
 
 
 def render():
-    """Return the whole lock file."""
     return HEAD + "".join(_entry(layout) for layout in ALL_LAYOUTS.values())
 
 

@@ -45,7 +45,6 @@ def _is_of_rfc(layout):
 
 
 def c_name(layout):
-    """Return the header's name of a struct."""
     return layout.name + SUFFIX.get(layout.dialect, "")
 
 

@@ -51,7 +51,6 @@ _LOOKED_AT_CLOSELY = frozenset(list(all_checks())[::8])
 
 
 def is_looked_at_closely(check_id):
-    """Return whether all checks of a group are tried on the defect of one."""
     return WHOLE or check_id in _LOOKED_AT_CLOSELY
 
 
@@ -74,7 +73,6 @@ class Subject:
     environment: dict = field(default_factory=dict)
 
     def job(self, check, reached, ids):
-        """Return the job of trying checks of the kind of one."""
         is_library = reached is Pass.LIBRARY
         of_filesystem = check.kind == "filesystem" and not is_library
         target = Target(
@@ -90,7 +88,6 @@ class Subject:
 
 
 def read_table(name):
-    """Return one of the TOML files beside this one."""
     return tomllib.loads((_FOLDER / name).read_text(encoding="utf-8"))
 
 
@@ -175,7 +172,6 @@ class Tried:
 
     @property
     def found(self):
-        """The outcomes by which the defect was found."""
         return findings(self.outcomes, self.sound)
 
 
@@ -198,7 +194,6 @@ class DefectRuns:
         self._tried = {}
 
     def tried(self, check_id):
-        """Return what became of the defect of a check."""
         if check_id not in self._tried:
             group = {check.id for check in _group(all_checks()[check_id])}
             ids = [wanted for wanted in self._wanted if wanted in group]

@@ -11,7 +11,6 @@ _ID = re.compile(r"\b(?:FS|SE|KN|LD)-\d{3}\b")
 
 
 def ids_in(text):
-    """Return the ids of checks and rules in a text."""
     return {*_ID.findall(text)}
 
 

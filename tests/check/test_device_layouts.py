@@ -51,12 +51,10 @@ def processes():
 
 
 def telling(report):
-    """Return the checks that report something, and how."""
     return {o.check_id: TELLING[o.verdict] for o in report.outcomes if o.verdict in TELLING}
 
 
 def of_registration(build):
-    """Return what is reported of how a build registers."""
     said = {"SE-107": "noted"}
     if build.form == "SAVED":  # it loses the parameters' own sizes, and pointers
         said |= dict.fromkeys(("SE-005", "SE-006", "SE-007"), "warned")

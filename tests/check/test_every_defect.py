@@ -66,7 +66,6 @@ def with_defects(request, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def with_mutants(request, tmp_path_factory):
-    """The same, where each check is replaced by one that always passes."""
     subjects = Subjects(tmp_path_factory.mktemp("damaged"))
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr("modular_tf.processes.interpreter._LIKE_HERE", MUTATED_START)

@@ -91,7 +91,6 @@ def _versioned(soname, version):
 
 
 def _misdeed(deed):
-    """Return the maker of a plugin that does something in its entry point."""
     return lambda _: build_misdeed(deed, kind="filesystem")
 
 

@@ -81,7 +81,7 @@ def faulty_service():
 
 
 @pytest.fixture
-def disk(faulty_service, tmp_path):
+def disk(faulty_service, tmp_path, copies_by_the_plugin):
     service, library = faulty_service
     (tmp_path / "root").mkdir()
     return FaultyDisk(service.filesystem("faulty"), tmp_path / "root", library)

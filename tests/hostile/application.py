@@ -44,14 +44,12 @@ def what_serves(service, folder):
 
 
 def use_until_the_end(service):
-    """Call a good plugin until the process ends, for a minute at most."""
     end = time.monotonic() + 60
     while time.monotonic() < end:
         service.filesystem("before").path_exists("before://host/directory")
 
 
 def main():
-    """Load, use, and tell."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(1024, most), most))  # as most systems have it
     library, before, after, folder = sys.argv[1:]

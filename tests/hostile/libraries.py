@@ -99,7 +99,6 @@ def hostile_libraries():
 
 
 def _with_two_places_of_one_page(folder):
-    """Make a file with other bytes in memory than in the segment that its readers look at."""
     path = folder / "libpages.so"
     shown, other = (ElfBuilder(needed=(name,), undefined=()) for name in ("libm.so.6", "libx.so.6"))
     path.write_bytes(on_one_page(shown, other))

@@ -40,7 +40,6 @@ class Outcome(NamedTuple):
 
     @property
     def problem(self):
-        """What is wrong, None where the host held."""
         if self.served != _SERVES:
             return f"the application was {self.state} and served {self.served}: {self.reason}"
         if self.state not in self.library.states:

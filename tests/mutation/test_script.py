@@ -45,7 +45,6 @@ def _write(file, text):
 
 @pytest.fixture
 def mutants(tmp_path, run_python):
-    """Run the script with the planted package; return what it prints."""
     _write(tmp_path / "installed/planted/__init__.py", "")
     _write(tmp_path / "installed/planted/sizes.py", _PACKAGE)
     _write(tmp_path / "pyproject.toml", "[tool.pytest.ini_options]\n")
@@ -66,7 +65,6 @@ def mutants(tmp_path, run_python):
 
 
 def _with_outcome(output, outcome):
-    """Return the functions and kinds of the mutants with an outcome."""
     return set(re.findall(rf"^{outcome}: \w+ \S+ (\w+: [a-z ]+):", output, re.MULTILINE))
 
 

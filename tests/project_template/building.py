@@ -27,7 +27,6 @@ TOOLS = {
 
 
 def built_library(names):
-    """Return the library of a project."""
     folder = cached_folder(f"new-projects/{_content(names)}", lambda made: _build(names, made))
     return folder / f"lib{names.library}.so"
 

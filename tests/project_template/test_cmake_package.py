@@ -31,8 +31,6 @@ _HERE = f"-Dmodular_tf_DIR={cmake_directory()}"
 
 @pytest.fixture
 def project(tmp_path):
-    """Write a project that uses the package."""
-
     def write(*languages, version=VERSION):
         headers = '#include "modular_tf/modular_tf.h"\n#include "modular_tf/dlpack.h"\n'
         for name, assertion in map(SOURCES.get, languages):

@@ -180,9 +180,9 @@ service.load()
 """
 
 
-def test_a_plugin_that_ended_its_process_is_named_by_the_next(fixture_plugin, run_python):
+def test_a_plugin_that_ended_its_process_is_named_by_the_next(fixture_plugin, run_forked):
     path = fixture_plugin("init-plugin-crashes")
-    ended = run_python(ENDS_WHILE_IT_LOADS, str(path), status=None)
+    ended = run_forked(ENDS_WHILE_IT_LOADS, str(path), status=None)
     assert ended.returncode < 0
     record = record_of(path, first_contact="never")
 

@@ -7,8 +7,8 @@ from pathlib import Path
 USERS = Path(__file__).with_name("default_service_users.py")
 
 
-def test_it_is_made_once_loaded_and_made_again_after_its_end(run_python):
-    run_python(
+def test_it_is_made_once_loaded_and_made_again_after_its_end(run_forked):
+    run_forked(
         """
         from concurrent.futures import ThreadPoolExecutor
         from modular_tf.service.default import default_service
@@ -24,10 +24,10 @@ def test_it_is_made_once_loaded_and_made_again_after_its_end(run_python):
 
 
 def test_forked_children_use_it_and_load_and_close_by_themselves(
-    run_python, fixture_plugin, tmp_path
+    run_forked, fixture_plugin, tmp_path
 ):
     (tmp_path / "f").write_text("content")
-    run_python(
+    run_forked(
         """
         import multiprocessing, os, sys, threading
         from modular_tf.loading import binding
@@ -139,6 +139,6 @@ def test_a_thread_that_is_not_waited_for_is_told_that_the_process_ends(run_pytho
     assert "'polling'" in child.stdout
 
 
-def test_whoever_uses_it_while_it_is_made_is_served(run_python, tmp_path, plugin_file):
+def test_whoever_uses_it_while_it_is_made_is_served(run_forked, tmp_path, plugin_file):
     """Log handlers, hooks, signal handlers and other threads."""
-    run_python(USERS, tmp_path / "log", plugin_file("libhooked.so"))
+    run_forked(USERS.read_text(), tmp_path / "log", plugin_file("libhooked.so"))

@@ -262,7 +262,7 @@ def test_what_names_only_the_file_says_how_to_name_it_for_the_scheme(
         assert service.schemes() == BUNDLED
 
 
-def test_tensorflows_function_says_how_to_name_a_plugin_for_a_scheme(plugin_file, run_python):
+def test_tensorflows_function_says_how_to_name_a_plugin_for_a_scheme(plugin_file, run_forked):
     code = """
         import sys, modular_tf, modular_tf.errors
         try:
@@ -271,7 +271,7 @@ def test_tensorflows_function_says_how_to_name_a_plugin_for_a_scheme(plugin_file
             print(error)
     """
 
-    said = run_python(code, plugin_file("libmine.so", scheme="ram")).stdout
+    said = run_forked(code, plugin_file("libmine.so", scheme="ram")).stdout
 
     assert 'scheme_pins = { "ram" = "mine" }' in said
 

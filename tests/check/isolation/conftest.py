@@ -42,22 +42,18 @@ def without_server():
 
 
 def job_of(deed, place="RENAME", checks=GROUP):
-    """Return the job of trying the plugin with a misdeed."""
     target = Target(misbehaving(deed, place), "filesystem", Pass.RAW, scheme="misdeed")
     return Job(target, "misdeed://", checks)
 
 
 @pytest.fixture(scope="module")
 def processes():
-    """Processes that wait as long as checks need."""
     with CheckProcesses(Limits(jobs=2)) as started:
         yield started
 
 
 @pytest.fixture
 def outcomes_with(processes):
-    """Try a misdeed and return what became of the checks."""
-
     def run(*arguments, **options):
         (result,) = processes.run([job_of(*arguments, **options)])
         assert result.fault is None

@@ -60,7 +60,6 @@ class Browser:
         self._events = []
 
     def close(self):
-        """End the process."""
         os.close(self._to)
         os.close(self._from)
         os.kill(self._pid, signal.SIGKILL)
@@ -91,7 +90,6 @@ class Browser:
         return seen
 
     def _call(self, method, **parameters):
-        """Call a method of the protocol, and return its answer."""
         self._calls += 1
         call = {"id": self._calls, "method": method, "params": parameters, **self._session}
         os.write(self._to, json.dumps(call).encode() + b"\0")

@@ -35,7 +35,6 @@ def plugin(*outcomes, **values):
 
 
 def report(*outcomes, **values):
-    """A report of one plugin."""
     return Report((plugin(*outcomes, **values),), 1.5)
 
 

@@ -43,7 +43,6 @@ def fixture_tables(fixture_plugin):
 
 @pytest.fixture
 def raw_filesystem(fixture_tables):
-    """Return the raw filesystem of a variant, with a file in it."""
     opened = []
 
     def open_variant(variant="good"):
@@ -97,6 +96,5 @@ def _heap_plugin(name, *options):
 
 @pytest.fixture(scope="session")
 def heap_misuse():
-    """Build a library of functions that misuse the heap."""
     objects = [compile_object(_FOLDER / "heap_misuse.cc")]
     return link_library("libheap_misuse.so", objects, ["-lpthread"], cxx=True)
