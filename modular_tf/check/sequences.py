@@ -335,11 +335,24 @@ class SequenceWorker:
             self._end(self._child)
         self._log.close()
 
+    def _finish(self) -> None:
+        """Have the process remove what it made below the root, and take the plugin down."""
+        if (child := self._child) is not None:
+            programs, self._programs = self._programs, -1
+            os.close(programs)
+            child.give_time(self._seconds)
+            while not child.is_over():
+                child.listen()
+
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            if kind is None:
+                self._finish()
+        finally:
+            self.close()
 
     def _start(self) -> WatchedChild:
         theirs, self._programs = os.pipe()
@@ -375,7 +388,8 @@ class SequenceWorker:
 
     def _end(self, child: WatchedChild) -> None:
         self._child = None
-        os.close(self._programs)
+        if self._programs >= 0:
+            os.close(self._programs)
         child.end((self._target.path, *self._target.companions))
 
 

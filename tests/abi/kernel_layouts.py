@@ -16,11 +16,7 @@ from modular_tf.abi.layouts import (
 
 KERNEL_LAYOUTS = (
     Layout(
-        "TF_AllocatorAttributes",
-        None,
-        16,
-        (unsigned("struct_size", 0), boolean("on_host", 8)),
-        9,
+        "TF_AllocatorAttributes", None, 16, (unsigned("struct_size", 0), boolean("on_host", 8)), 9
     ),
     Layout(
         "TF_InputRange_Args",
@@ -52,10 +48,7 @@ KERNEL_LAYOUTS = (
         (unsigned("size", 0, 4), unsigned("offset", 4, 4), unsigned("count", 8, 4)),
     ),
     Layout(
-        "TF_TString_Small",
-        None,
-        24,
-        (unsigned("size", 0, 1), Field("str", 1, 23, Kind.STRUCT)),
+        "TF_TString_Small", None, 24, (unsigned("size", 0, 1), Field("str", 1, 23, Kind.STRUCT))
     ),
     Layout("TF_TString", None, 24, (Field("u", 0, 24, Kind.STRUCT),)),
 )

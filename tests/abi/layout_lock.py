@@ -7,19 +7,15 @@ sheet that names the source: a change here breaks every plugin built before it.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tests.abi.kernel_layouts import ALL_LAYOUTS
-
-if TYPE_CHECKING:
-    from modular_tf.abi.layouts import Layout
 
 LOCK_FILE = Path(__file__).with_name("layout.lock.toml")
 
 HEAD = "# Fields: name@offset:size:kind, in bytes. Written by layout_lock.py; reviewed by people.\n"
 
 
-def _entry(layout: Layout) -> str:
+def _entry(layout):
     dialect = layout.dialect.value if layout.dialect else "all"
     fields = "".join(f'  "{f.name}@{f.offset}:{f.size}:{f.kind.value}",\n' for f in layout.fields)
     struct_size = "" if layout.struct_size is None else f"struct_size = {layout.struct_size}\n"
@@ -27,8 +23,7 @@ def _entry(layout: Layout) -> str:
     return f"{head}{struct_size}fields = [\n{fields}]\n"
 
 
-def render() -> str:
-    """Return the whole lock file."""
+def render():
     return HEAD + "".join(_entry(layout) for layout in ALL_LAYOUTS.values())
 
 

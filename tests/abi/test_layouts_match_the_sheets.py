@@ -2,139 +2,126 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
+import re
 
 import pytest
 
 from modular_tf.abi import layouts
 from modular_tf.abi.layouts import Dialect, layout
+from tests.abi import layout_lock
 
-RFC, V205, V207, V209 = (
-    Dialect.DEVICE_RFC,
-    Dialect.DEVICE_V205,
-    Dialect.DEVICE_V207,
-    Dialect.DEVICE_V209,
-)
-
-FILESYSTEM_SIZES = {
-    "TF_RandomAccessFile": 8,
-    "TF_WritableFile": 8,
-    "TF_ReadOnlyMemoryRegion": 8,
-    "TF_Filesystem": 8,
-    "TF_TransactionToken": 16,
-    "TF_Filesystem_Option_Value_Union": 16,
-    "TF_Filesystem_Option_Value": 16,
-    "TF_Filesystem_Option": 32,
-    "TF_FileStatistics": 24,
-    "TF_RandomAccessFileOps": 16,
-    "TF_WritableFileOps": 48,
-    "TF_ReadOnlyMemoryRegionOps": 24,
-    "TF_FilesystemPluginOps": 104,
-    "TF_FilesystemPluginInfo": 32,
-    "TF_ThreadOptions": 24,
+_DIALECTS = {
+    "FS_221": Dialect.FILESYSTEM_V221,
+    "FS_222": Dialect.FILESYSTEM_V222,
+    "RFC": Dialect.DEVICE_RFC,
+    "V205": Dialect.DEVICE_V205,
+    "V207": Dialect.DEVICE_V207,
+    "V209": Dialect.DEVICE_V209,
+    "ALL": None,
 }
 
-# (sizeof, *_STRUCT_SIZE); device-abi §A1 and §A2
-DEVICE_SIZES = {
-    ("SP_Platform", RFC): (40, 40),
-    ("SP_Platform", V205): (40, 34),
-    ("SP_Platform", V207): (40, 34),
-    ("SP_Platform", V209): (40, 35),
-    ("SP_PlatformFns", RFC): (96, 64),
-    ("SP_PlatformFns", V205): (88, 88),
-    ("SP_PlatformFns", V207): (88, 88),
-    ("SP_PlatformFns", V209): (88, 88),
-    ("SP_StreamExecutor", RFC): (264, 264),
-    ("SP_StreamExecutor", V205): (264, 264),
-    ("SP_StreamExecutor", V207): (288, 288),
-    ("SP_StreamExecutor", V209): (288, 288),
-    ("SP_Device", RFC): (32, 32),
-    ("SP_Device", V209): (56, 56),
-    ("SE_PlatformRegistrationParams", V209): (64, 64),
-    ("SP_DeviceMemoryBase", V209): (40, 40),
-    ("SP_AllocatorStats", V209): (96, 96),
-    ("SP_TimerFns", V209): (24, 24),
-    ("SE_CreateDeviceParams", V209): (32, 32),
-    ("SE_CreateStreamExecutorParams", V209): (24, 24),
-    ("SE_CreateDeviceFnsParams", V209): (24, 24),
-    ("SP_DeviceFns", V209): (40, 40),
-    ("SP_Allocator", RFC): (24, 17),
-    ("SP_AllocatorFns", RFC): (80, 80),
-    ("SP_CustomAllocator", RFC): (16, 16),
-    ("SP_CustomAllocatorFns", RFC): (64, 64),
-    ("SE_CreateAllocatorParams", RFC): (32, 32),
-    ("SE_CreateCustomAllocatorParams", RFC): (32, 32),
-}
-
+FILESYSTEM_SIZES = """
+    TF_RandomAccessFile                8
+    TF_WritableFile                    8
+    TF_ReadOnlyMemoryRegion            8
+    TF_Filesystem                      8
+    TF_TransactionToken               16
+    TF_Filesystem_Option_Value_Union  16
+    TF_Filesystem_Option_Value        16
+    TF_Filesystem_Option              32
+    TF_FileStatistics                 24
+    TF_RandomAccessFileOps            16
+    TF_WritableFileOps                48
+    TF_ReadOnlyMemoryRegionOps        24
+    TF_FilesystemPluginOps           104
+    TF_FilesystemPluginInfo           32
+    TF_ThreadOptions                  24
+"""
+# Struct, dialect, sizeof, *_STRUCT_SIZE; device-abi §A1 and §A2.
+DEVICE_SIZES = """
+    SP_Platform                    RFC   40  40
+    SP_Platform                    V205  40  34
+    SP_Platform                    V207  40  34
+    SP_Platform                    V209  40  35
+    SP_PlatformFns                 RFC   96  64
+    SP_PlatformFns                 V205  88  88
+    SP_PlatformFns                 V207  88  88
+    SP_PlatformFns                 V209  88  88
+    SP_StreamExecutor              RFC  264 264
+    SP_StreamExecutor              V205 264 264
+    SP_StreamExecutor              V207 288 288
+    SP_StreamExecutor              V209 288 288
+    SP_Device                      RFC   32  32
+    SP_Device                      V209  56  56
+    SE_PlatformRegistrationParams  V209  64  64
+    SP_DeviceMemoryBase            V209  40  40
+    SP_AllocatorStats              V209  96  96
+    SP_TimerFns                    V209  24  24
+    SE_CreateDeviceParams          V209  32  32
+    SE_CreateStreamExecutorParams  V209  24  24
+    SE_CreateDeviceFnsParams       V209  24  24
+    SP_DeviceFns                   V209  40  40
+    SP_Allocator                   RFC   24  17
+    SP_AllocatorFns                RFC   80  80
+    SP_CustomAllocator             RFC   16  16
+    SP_CustomAllocatorFns          RFC   64  64
+    SE_CreateAllocatorParams       RFC   32  32
+    SE_CreateCustomAllocatorParams RFC   32  32
+"""
 # A few offsets per interface that any insertion would move.
-OFFSETS = {
-    ("TF_FilesystemOps", Dialect.FILESYSTEM_V221): {
-        "init": 0,
-        "cleanup": 8,
-        "new_read_only_memory_region_from_file": 40,
-        "delete_recursively": 80,
-        "path_exists": 104,
-        "translate_name": 144,
-        "flush_caches": 168,
-        "start_transaction": 176,
-        "decode_transaction_token": 216,
-        "get_filesystem_configuration": 224,
-        "get_filesystem_configuration_keys": 256,
-    },
-    ("TF_FilesystemOps", Dialect.FILESYSTEM_V222): {
-        "flush_caches": 168,
-        "get_filesystem_configuration": 176,
-        "get_filesystem_configuration_keys": 208,
-    },
-    ("TF_FilesystemPluginOps", None): {
-        "filesystem_ops_size": 16,
-        "filesystem_ops": 24,
-        "random_access_file_ops": 48,
-        "writable_file_ops": 72,
-        "read_only_memory_region_ops": 96,
-    },
-    ("SP_PlatformFns", RFC): {"create_device": 16, "create_allocator": 64},
-    ("SP_PlatformFns", V209): {"get_device_count": 16, "destroy_timer_fns": 80},
-    ("SP_StreamExecutor", V205): {"synchronize_all_activity": 248, "host_callback": 256},
-    ("SP_StreamExecutor", V209): {"mem_zero": 256, "memset32": 272, "host_callback": 280},
-    ("SE_PlatformRegistrationParams", None): {"platform": 32, "destroy_platform_fns": 56},
-    ("SP_AllocatorStats", None): {"has_bytes_limit": 40, "largest_free_block_bytes": 88},
-    ("SP_AllocatorFns", RFC): {"allocate": 16, "device_memory_usage": 72},
-}
+OFFSETS = """
+    TF_FilesystemOps FS_221 init=0 cleanup=8 new_read_only_memory_region_from_file=40
+        delete_recursively=80 path_exists=104 translate_name=144 flush_caches=168
+        start_transaction=176 decode_transaction_token=216 get_filesystem_configuration=224
+        get_filesystem_configuration_keys=256
+    TF_FilesystemOps FS_222 flush_caches=168 get_filesystem_configuration=176
+        get_filesystem_configuration_keys=208
+    TF_FilesystemPluginOps ALL filesystem_ops_size=16 filesystem_ops=24
+        random_access_file_ops=48 writable_file_ops=72 read_only_memory_region_ops=96
+    SP_PlatformFns RFC create_device=16 create_allocator=64
+    SP_PlatformFns V209 get_device_count=16 destroy_timer_fns=80
+    SP_StreamExecutor V205 synchronize_all_activity=248 host_callback=256
+    SP_StreamExecutor V209 mem_zero=256 memset32=272 host_callback=280
+    SE_PlatformRegistrationParams ALL platform=32 destroy_platform_fns=56
+    SP_AllocatorStats ALL has_bytes_limit=40 largest_free_block_bytes=88
+    SP_AllocatorFns RFC allocate=16 device_memory_usage=72
+"""
 
 
-@pytest.mark.parametrize(("name", "size"), FILESYSTEM_SIZES.items())
-def test_filesystem_struct_sizes(name: str, size: int) -> None:
-    assert size == layout(name).size
+def _rows(table):
+    """Return the words of each row; one that is longer than a line goes on below."""
+    return [row.split() for row in re.sub(r"\n {8}", " ", table).strip().splitlines()]
 
 
-@pytest.mark.parametrize(("key", "sizes"), DEVICE_SIZES.items())
-def test_device_struct_sizes(key: tuple[str, Dialect], sizes: tuple[int, int]) -> None:
-    found = layout(*key)
-
-    assert sizes == (found.size, found.struct_size)
+@pytest.mark.parametrize(("name", "size"), _rows(FILESYSTEM_SIZES))
+def test_filesystem_struct_sizes(name, size):
+    assert layout(name).size == int(size)
 
 
-@pytest.mark.parametrize(("key", "offsets"), OFFSETS.items())
-def test_offsets(key: tuple[str, Dialect | None], offsets: dict[str, int]) -> None:
-    found = layout(*key)
+@pytest.mark.parametrize(("name", "dialect", "size", "struct_size"), _rows(DEVICE_SIZES))
+def test_device_struct_sizes(name, dialect, size, struct_size):
+    found = layout(name, _DIALECTS[dialect])
 
-    assert offsets == {name: found.field(name).offset for name in offsets}
+    assert (found.size, found.struct_size) == (int(size), int(struct_size))
 
 
-def test_every_layout_is_locked() -> None:
-    path = Path(__file__).with_name("layout_lock.py")
-    spec = importlib.util.spec_from_file_location("layout_lock", path)
-    assert spec is not None
-    assert spec.loader is not None
-    layout_lock = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(layout_lock)
+@pytest.mark.parametrize("row", _rows(OFFSETS), ids=lambda row: f"{row[0]}-{row[1]}")
+def test_offsets(row):
+    name, dialect, *fields = row
+    found = layout(name, _DIALECTS[dialect])
 
+    assert [f"{field}={found.field(field).offset}" for field in _names(fields)] == fields
+
+
+def _names(fields):
+    return [field.partition("=")[0] for field in fields]
+
+
+def test_every_layout_is_locked():
     assert layout_lock.LOCK_FILE.read_text() == layout_lock.render()
 
 
-def test_the_two_filesystem_layouts() -> None:
+def test_the_two_filesystem_layouts():
     assert len(layouts.FILESYSTEM_SLOTS) == 33
     assert len(layouts.FILESYSTEM_SLOTS_V222) == 27
     places = [layouts.FILESYSTEM_SLOTS.index(name) for name in layouts.FILESYSTEM_SLOTS_V222]
@@ -154,20 +141,20 @@ def test_the_two_filesystem_layouts() -> None:
         (272, Dialect.FILESYSTEM_V221),
     ],
 )
-def test_a_filesystem_table_is_told_by_its_size(size: int, dialect: Dialect) -> None:
+def test_a_filesystem_table_is_told_by_its_size(size, dialect):
     assert dialect is layouts.filesystem_ops_layout(size).dialect
 
 
-def test_a_field_is_there_when_the_struct_reaches_its_end() -> None:
-    executor = layout("SP_StreamExecutor", V209)
+def test_a_field_is_there_when_the_struct_reaches_its_end():
+    executor = layout("SP_StreamExecutor", Dialect.DEVICE_V209)
 
     assert executor.has("host_callback", 288)
     assert not executor.has("host_callback", 287)
     assert not executor.has("no_such_field", 288)
 
 
-def test_an_unknown_struct_is_refused() -> None:
+def test_an_unknown_struct_is_refused():
     with pytest.raises(KeyError, match="device-rfc-2020-09-08"):
-        layout("SP_Allocator", V209)
+        layout("SP_Allocator", Dialect.DEVICE_V209)
     with pytest.raises(KeyError, match="no_such_field"):
         layout("SP_TimerFns").field("no_such_field")

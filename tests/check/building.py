@@ -63,7 +63,7 @@ _CHOICE = "defect_choice/chosen_defect.cc"
 
 
 @cache
-def defective_plugin(fixture: str) -> Path:
+def defective_plugin(fixture):
     """Build a switchable plugin, one of `FIXTURES`, and return its library."""
     recipe = _RECIPES[fixture]
     own_folder = _source_folder(fixture)
@@ -74,7 +74,7 @@ def defective_plugin(fixture: str) -> Path:
     folders = sorted({source.parent for source in shared})
     of_reference = () if recipe.reference is None else sorted(sources.glob("*.c*"))
     public = [sources.parent / "include", _CONTRIB / "device_headers"]
-    jobs: list[tuple[Path, tuple[str, ...], list[Path]]]
+
     jobs = [(source, renamed, public) for source in of_reference]
     jobs += [(source, (), folders) for source in (*shared, *own)]
     with ThreadPoolExecutor(_COMPILERS_AT_ONCE) as compilers:
@@ -84,14 +84,21 @@ def defective_plugin(fixture: str) -> Path:
     return link_library(f"libdefective_{fixture}.so", objects, options, cxx=True)
 
 
-def listed_defects(fixture: str) -> list[str]:
-    """Return the checks that a switchable plugin has a defect for, as its sources say.
+def changed_ram_plugin(name, scheme, objects, options=()):
+    """Link the reference plugin in memory, whose entry point is renamed, with other objects."""
+    sources = _CONTRIB / "ram_filesystem" / "src"
+    macros = ("TF_InitPlugin=reference_init_plugin", f'MTF_RAM_SCHEME="{scheme}"')
+    reference = [compile_object(source, macros) for source in sorted(sources.glob("*.c*"))]
+    # The map keeps all functions but the entry point inside, as in most plugins.
+    linked = ["-lpthread", f"-Wl,--version-script={sources / 'exports.map'}", *options]
+    return link_library(f"lib{name}.so", [*reference, *objects], linked, cxx=True)
 
-    One that is listed twice is returned twice.
-    """
+
+def listed_defects(fixture):
+    """Return the checks that a switchable plugin has a defect for, each as often as listed."""
     files = sorted(_source_folder(fixture).glob("defects_*.cc"))
     return [found for file in files for found in _LISTED.findall(file.read_text(encoding="utf-8"))]
 
 
-def _source_folder(fixture: str) -> Path:
+def _source_folder(fixture):
     return _FOLDER / f"defective_{fixture}"

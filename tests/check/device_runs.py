@@ -3,30 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from modular_tf.check.plan import candidates_of, plan_of
 from modular_tf.check.report.report import PluginReport
 from modular_tf.discovery.linking.host_exports import host_exports
 from modular_tf.discovery.probe import Prober
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from modular_tf.check.run import CheckProcesses
-    from modular_tf.check.settings import CheckSettings
-
 _SEED = 7
 _OPTIONS = {"pressure_mib": 32}
 
 
-def report_on(
-    library: Path,
-    processes: CheckProcesses,
-    settings: CheckSettings,
-    environment: Mapping[str, str] | None = None,
-) -> PluginReport:
+def report_on(library, processes, settings, environment=None):
     """Try the checks that settings ask for, in processes that many plugins share.
 
     Args:

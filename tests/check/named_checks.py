@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from modular_tf.check.catalogue import all_checks
 from modular_tf.rules import Severity
 
-if TYPE_CHECKING:
-    from modular_tf.check.settings import KnownDeviation
-
 _ID = re.compile(r"\b(?:FS|SE|KN|LD)-\d{3}\b")
 
 
-def ids_in(text: str) -> set[str]:
-    """Return the ids of checks and rules in a text."""
+def ids_in(text):
     return {*_ID.findall(text)}
 
 
-def assert_tells_what_it_means(known: KnownDeviation, text: str) -> None:
+def assert_tells_what_it_means(known, text):
     """Demand of a sample that its known deviation is one, and that its comment is the rule.
 
     Args:

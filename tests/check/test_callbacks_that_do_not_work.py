@@ -7,35 +7,28 @@ from collections import Counter
 import pytest
 
 from modular_tf.check.catalogue import all_checks
-from modular_tf.check.job import Job, Limits
 from modular_tf.check.level import Level
 from modular_tf.check.outcome import Pass, Verdict
-from modular_tf.check.run import CheckProcesses
-from modular_tf.check.target import Target
-from tests.check.building import DEFECT_VARIABLE, defective_plugin
+from tests.check.trying import defect_job, ids_by_group, outcomes_of
 
 _GROUPS = ("fills", "streams", "events", "timers", "callbacks", "errors")
 _ORDER_OF_WORK = {"SE-234", "SE-241", "SE-242", "SE-255", "SE-256", "SE-275", "SE-276"}
 """Checks that want a stream to be busy, and have more to say."""
 
 
-def _jobs(defect, reached):
-    target = Target(str(defective_plugin("device")), "device", reached, ordinal=0)
-    checks = [c for c in all_checks().values() if c.kind == "device" and c.level <= Level.ROBUST]
-    for group in _GROUPS:
-        ids = tuple(c.id for c in checks if c.group == group and reached in c.ways)
-        yield Job(target, "DEFECT:0", ids, {DEFECT_VARIABLE: defect})
-
-
-def _tried(defect, reached, *, one_by_one=False):
+def _tried(defect, reached, jobs=6):
     """Return what became of the checks of callbacks and of what may hold streams by them.
 
-    The groups are tried side by side: in each the kit may wait for a callback in vain.
+    By default the groups are tried side by side: in each the kit may wait for a callback in vain.
     """
-    jobs = 1 if one_by_one else len(_GROUPS)
-    with CheckProcesses(Limits(jobs=jobs)) as processes:
-        results = processes.run(list(_jobs(defect, reached)))
-    return {outcome.check_id: outcome for result in results for outcome in result.outcomes}
+    checks = [
+        check
+        for check in all_checks().values()
+        if check.kind == "device" and check.level <= Level.ROBUST and check.group in _GROUPS
+    ]
+    groups = ids_by_group(sorted(checks, key=lambda it: _GROUPS.index(it.group)), reached)
+    tried = (defect_job("device", defect, ids, reached, kind="device") for ids in groups)
+    return outcomes_of(*tried, jobs=jobs)
 
 
 def _expect_order_is_tried(outcomes):
@@ -64,8 +57,8 @@ def test_callbacks_that_are_not_called_are_named_where_a_stream_cannot_be_held()
 
 
 @pytest.mark.parametrize("reached", [Pass.RAW, Pass.HOST])
-def test_one_crash_in_host_callback_is_told_once(reached):
-    outcomes = _tried("callbacks-crash", reached, one_by_one=True)
+def test_one_crash_in_host_callback_is_reported_once(reached):
+    outcomes = _tried("callbacks-crash", reached, jobs=1)
 
     verdicts = Counter(outcome.verdict for outcome in outcomes.values())
     assert verdicts[Verdict.CRASHED] == 2  # where it was first called, and of the check about it

@@ -8,15 +8,12 @@ from functools import partial
 
 import pytest
 
-from modular_tf.check.expectation import Blocked, Deviation
+from modular_tf.check.expectation import Deviation
 from modular_tf.check.filesystem.load import STEPS_OF_THREADS
-from modular_tf.check.job import Job, Limits
-from modular_tf.check.outcome import Pass, Verdict
-from modular_tf.check.run import CheckProcesses
+from modular_tf.check.outcome import Verdict
 from modular_tf.check.sequences import random_program
-from modular_tf.check.target import Target
 from modular_tf.check.under_load import at_once, expect_of_threads
-from tests.check.building import DEFECT_VARIABLE, defective_plugin
+from tests.check.trying import defect_job, outcomes_of
 
 
 def test_each_runs_in_a_thread_of_its_own_and_results_keep_their_order():
@@ -45,15 +42,7 @@ def test_all_are_done_before_the_first_failure_is_raised():
     assert sorted(done) == ["first", "second", "worked"]
 
 
-def test_a_failure_that_one_thread_shows_too_is_none_of_threads():
-    def fail():
-        raise Deviation("the bytes are wrong")
-
-    with pytest.raises(Blocked, match=r"without other threads it fails too.*the bytes are wrong"):
-        expect_of_threads([fail, fail], [fail])
-
-
-def test_a_failure_that_one_thread_does_not_show_is_that_of_threads():
+def test_a_failure_is_that_of_threads_unless_one_alone_shows_it_too():
     together = threading.Barrier(2)
 
     def fail_beside_another():
@@ -66,11 +55,7 @@ def test_a_failure_that_one_thread_does_not_show_is_that_of_threads():
 
 
 def test_threads_are_not_blamed_for_a_copy_of_a_file_onto_itself():
-    library = str(defective_plugin("filesystem"))
-    target = Target(library, "filesystem", Pass.RAW, scheme="defect")
-    with CheckProcesses(Limits(jobs=1)) as processes:
-        job = Job(target, "defect://", ("FS-321",), {DEFECT_VARIABLE: "FS-252"})
-        ((outcome,),) = (result.outcomes for result in processes.run([job]))
+    outcome = outcomes_of(defect_job("filesystem", "FS-252", ["FS-321"]), jobs=1)["FS-321"]
 
     assert outcome.verdict is Verdict.BLOCKED, outcome
     assert "without other threads it fails too" in outcome.message

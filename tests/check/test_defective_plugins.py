@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from tests.check.building import DEFECT_VARIABLE, FIXTURES, defective_plugin, listed_defects
+from tests.check.building import DEFECT_VARIABLE, FIXTURES, defective_plugin
 
 _LOAD = """
     import sys
@@ -16,14 +16,6 @@ _LOAD = """
         record = service.load(sys.argv[1]).plugins[0]
         print(record.state.value, *(reason.rule for reason in record.reasons))
 """
-
-
-@pytest.mark.parametrize("fixture", FIXTURES)
-def test_each_defect_is_listed_once(fixture):
-    listed = listed_defects(fixture)
-
-    assert listed
-    assert len(listed) == len(set(listed))
 
 
 @pytest.mark.parametrize("fixture", FIXTURES)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from modular_tf.abi.layouts import Dialect
@@ -11,7 +13,7 @@ from modular_tf.native.fresh_host_memory import address_of
 from tests.check.building import DEFECT_VARIABLE, defective_plugin
 from tests.device.dialects.building import Build
 
-_PASSES = ("raw", "host")
+_BOTH_WAYS = pytest.mark.parametrize("reached", ["raw", "host"])
 _LAYOUTS = [Build(dialect) for dialect in Dialect if dialect.value.startswith("device-")]
 _ALLOCATORS = [
     Build(Dialect.DEVICE_RFC, macros={"ALLOCATOR": kind}) for kind in ("PLAIN", "CUSTOM")
@@ -25,173 +27,128 @@ _START = """
     from modular_tf.check.outcome import Pass
     from modular_tf.check.target import Target
 
-    def stage_of(ordinal=0):
-        where = {"ordinal": ordinal, "scratch": os.getcwd()}
-        return DeviceSession(Target(sys.argv[1], "device", Pass(sys.argv[2]), **where))
-
+    reached, *libraries = sys.argv[1:]
     check = SimpleNamespace(id="SE-000")
+
+    def stage_of(library=libraries[0], ordinal=0):
+        where = {"ordinal": ordinal, "scratch": os.getcwd()}
+        return DeviceSession(Target(library, "device", Pass(reached), **where))
+
+    def hold(library):
+        stage = stage_of(library)
+        with stage.workspace(check) as ground:
+            stream, event = ground.stream(), ground.event()
+            gate = ground.gate(stream)
+            ground.record_event(stream, event)
+            before = int(ground.get_event_status(event).value)
+            reached = gate.reached.wait(10)
+            gate.open()
+            ground.done(stream)
+            after = int(ground.get_event_status(event).value)
+        stage.close()
+        return gate.is_inline, reached, before, after
 """
 
-
-@pytest.mark.parametrize("reached", _PASSES)
-@pytest.mark.parametrize("build", [*_LAYOUTS, *_ALLOCATORS], ids=str)
-def test_each_layout_is_one_device(build, reached, run_python):
-    child = run_python(_START + _ROUND_TRIP, build.compile(), reached)
-
-    assert child.stdout == "DIALECT True\n"
-
-
-_ROUND_TRIP = """
-    stage = stage_of(1)
-    with stage.workspace(check) as ground:
-        data = ground.bytes(3000)
-        memory, stream, called = ground.filled(data), ground.stream(), []
-        back = ground.buffer(1000)
-        copied = ground.memcpy_dtoh(stream, back, memory.part(500, 1000), 1000)
-        queued = ground.host_callback(stream, lambda: called.append(1))
-        ground.done(stream)
-        same = copied.ok and queued.ok and called == [1] and back.content() == data[500:1500]
-        block = ground.host_block(10)
-        block.view[:] = b"0123456789"
-        same = same and bytes(block.view) == b"0123456789"
-        same = same and ground.facts().ordinal == 1
-        print(ground.access.tables.device_type, same)
-    stage.close()
+_LAYOUTS_ARE_DEVICES = """
+    for library in libraries:
+        stage = stage_of(library, 1)
+        with stage.workspace(check) as ground:
+            data = ground.bytes(3000)
+            memory, stream, called = ground.filled(data), ground.stream(), []
+            back = ground.buffer(1000)
+            copied = ground.memcpy_dtoh(stream, back, memory.part(500, 1000), 1000)
+            queued = ground.host_callback(stream, lambda: called.append(1))
+            ground.done(stream)
+            assert copied.ok and queued.ok and called == [1]
+            assert back.content() == data[500:1500]
+            block = ground.host_block(10)
+            block.view[:] = b"0123456789"
+            assert bytes(block.view) == b"0123456789"
+            assert ground.facts().ordinal == 1
+            print(ground.access.tables.device_type)
+        stage.close()
+    print(*hold(libraries[-1])[:2])
 """
 
-
-@pytest.mark.parametrize("reached", _PASSES)
-def test_what_a_check_leaves_is_destroyed(reached, run_python):
-    child = run_python(_START + _LEAVE, defective_plugin("device"), reached)
-
-    assert child.stdout == "7000 0 0\n"
-
-
-_LEAVE = """
+_OF_THE_HOST_DEVICE = """
+    print(hold(libraries[0]))
     stage = stage_of()
     with stage.workspace(check) as ground:
         memories = ground.memory(5000), ground.memory(2000)
         things = ground.stream(), ground.event(), ground.timer(), ground.host_block()
-        during = ground.get_allocator_stats().value.bytes_in_use
-    after = stage.access.get_allocator_stats().value.bytes_in_use
+        print(ground.get_allocator_stats().value.bytes_in_use)
+    print(stage.access.get_allocator_stats().value.bytes_in_use)
     try:
         with stage.workspace(check) as ground:
             ground.memory()
-            raise KeyError
-    except KeyError:
-        print(during, after, stage.access.get_allocator_stats().value.bytes_in_use)
-    stage.close()
-"""
-
-
-@pytest.mark.parametrize("reached", _PASSES)
-def test_a_failing_check_is_not_hidden_by_what_it_leaves(reached, run_python):
-    child = run_python(_START + _FAIL, defective_plugin("device"), reached)
-
-    assert child.stdout == "the finding\n"
-
-
-_FAIL = """
-    stage = stage_of()
-    try:
-        with stage.workspace(check) as ground:
             ground.buffer(1)
-            ground._buffers[0]._block[0] = 0
+            ground._buffers[0]._block[0] = 0  # what is left does not hide the finding
             raise ValueError("the finding")
     except ValueError as error:
-        print(error)
-    stage.close()
-"""
-
-
-@pytest.mark.parametrize("reached", _PASSES)
-@pytest.mark.parametrize(("count", "ordinal"), [("0", 0), ("2", 2)])
-def test_a_device_that_is_not_there_is_skipped(reached, count, ordinal, run_python):
-    environment = {"MTF_HOST_DEVICE_COUNT": count}
-    program = _START + _ENTER.format(ordinal=ordinal)
-    child = run_python(program, defective_plugin("device"), reached, env=environment)
-
-    assert child.stdout.startswith("Unsupported the plugin has ")
-
-
-@pytest.mark.parametrize("reached", _PASSES)
-@pytest.mark.parametrize("defect", ["SE-002", "SE-025", "SE-040", "SE-042"])
-def test_a_plugin_that_cannot_be_used_blocks(reached, defect, run_python):
-    environment = {DEFECT_VARIABLE: defect}
-    program = _START + _ENTER.format(ordinal=0)
-    child = run_python(program, defective_plugin("device"), reached, env=environment)
-
-    assert child.stdout.startswith("Blocked ")
-
-
-_ENTER = """
-    try:
-        stage = stage_of({ordinal})
-        with stage.workspace(check):
-            print("entered")
-    except (Blocked, Unsupported) as error:
-        print(type(error).__name__, error)
-"""
-
-
-@pytest.mark.parametrize("reached", _PASSES)
-def test_a_gate_holds_a_stream_that_can_be_held(reached, run_python):
-    child = run_python(_START + _HOLD, defective_plugin("device"), reached)
-
-    assert child.stdout == "False True 2 3\n"
-
-
-@pytest.mark.parametrize("reached", _PASSES)
-def test_a_gate_lets_a_stream_pass_that_runs_at_once(reached, run_python):
-    child = run_python(_START + _HOLD, Build(Dialect.DEVICE_V209).compile(), reached)
-
-    assert child.stdout.startswith("True True ")
-
-
-_HOLD = """
-    stage = stage_of()
-    with stage.workspace(check) as ground:
-        stream, event = ground.stream(), ground.event()
-        gate = ground.gate(stream)
-        ground.record_event(stream, event)
-        before = ground.get_event_status(event).value
-        reached = gate.reached.wait(10)
-        gate.open()
-        ground.done(stream)
-        print(gate.is_inline, reached, before, ground.get_event_status(event).value)
-    stage.close()
-"""
-
-
-def test_calls_are_told(run_python):
-    child = run_python(_START + _CALLS, defective_plugin("device"), "raw")
-
-    assert child.stdout == "['synchronize_all_activity(device) -> OK']\n"
-
-
-_CALLS = """
-    stage = stage_of()
+        print(error, stage.access.get_allocator_stats().value.bytes_in_use)
     stage.calls.clear()
     with stage.workspace(check):
         pass
     print(stage.calls)
+    if reached == "raw":
+        with stage.workspace(check) as ground, ground.slots.caller.poisoned():
+            answer = ground.get_stream_status(ground.stream())
+            print(answer.touched, answer.code)
     stage.close()
 """
 
-
-def test_poison_shows_who_sets_a_status(run_python):
-    child = run_python(_START + _POISON, defective_plugin("device"), "raw")
-
-    assert child.stdout == "True 0\n"
-
-
-_POISON = """
-    stage = stage_of()
-    with stage.workspace(check) as ground, ground.slots.caller.poisoned():
-        answer = ground.get_stream_status(ground.stream())
-        print(answer.touched, answer.code)
-    stage.close()
+# A plugin reads its environment once: each time in another process.
+_ENTERED = """
+    import json
+    for ordinal, environment in json.loads(os.environ["CASES"]):
+        child = os.fork()
+        if child == 0:
+            os.environ.update(environment)
+            try:
+                stage = stage_of(ordinal=ordinal)
+                with stage.workspace(check):
+                    print("entered")
+            except (Blocked, Unsupported) as error:
+                print(type(error).__name__, error, flush=True)
+            os._exit(0)
+        os.waitpid(child, 0)
 """
+
+
+@_BOTH_WAYS
+def test_each_layout_is_one_device_and_a_gate_passes_work_that_runs_at_once(reached, run_python):
+    builds = [*_LAYOUTS, *_ALLOCATORS, Build(Dialect.DEVICE_V209)]
+    libraries = [build.compile() for build in builds]
+    child = run_python(_START + _LAYOUTS_ARE_DEVICES, reached, *libraries)
+
+    assert child.stdout.splitlines() == [*["DIALECT"] * len(builds), "True True"]
+
+
+@_BOTH_WAYS
+def test_a_check_s_device_holds_a_stream_and_forgets_what_a_check_leaves(reached, run_python):
+    child = run_python(_START + _OF_THE_HOST_DEVICE, reached, defective_plugin("device"))
+    held, during, after, failed, calls, *poisoned = child.stdout.splitlines()
+
+    assert held == "(False, True, 2, 3)"
+    assert (during, after, failed) == ("7000", "0", "the finding 0")
+    if reached == "raw":
+        assert calls == "['synchronize_all_activity(device) -> OK']"
+        assert poisoned == ["True 0"]
+
+
+@_BOTH_WAYS
+def test_a_device_that_is_not_there_is_skipped_and_a_plugin_that_cannot_be_used_blocks(
+    reached, run_python
+):
+    absent = [(0, {"MTF_HOST_DEVICE_COUNT": "0"}), (2, {"MTF_HOST_DEVICE_COUNT": "2"})]
+    unfit = [(0, {DEFECT_VARIABLE: name}) for name in ("SE-002", "SE-025", "SE-040", "SE-042")]
+    cases = {"CASES": json.dumps([*absent, *unfit])}
+    child = run_python(_START + _ENTERED, reached, defective_plugin("device"), env=cases)
+    lines = child.stdout.splitlines()
+
+    assert len(lines) == len(absent) + len(unfit)
+    assert all(line.startswith("Unsupported the plugin has ") for line in lines[: len(absent)])
+    assert all(line.startswith("Blocked ") for line in lines[len(absent) :])
 
 
 @pytest.mark.parametrize("size", [0, 1, 100, 1 << 20])

@@ -15,62 +15,51 @@ from tests.contrib.built_plugin import installed_plugin
 FOUND = Outcome("LD-004", "", Pass.LIBRARY, Verdict.PASSED)
 
 
+def _check(*names, only=(), **options):
+    candidates, _ = candidates_of([str(installed_plugin(name)) for name in names])
+    settings = CheckSettings(only=only)
+    return run_module.check_plugins(candidates, settings, seed=1, limits=Limits(), **options)
+
+
 @pytest.fixture
-def check(monkeypatch):
-    """Check two plugins, of each of which one outcome is found."""
+def interrupted_in(monkeypatch):
+    """Have one outcome found of each plugin, and a call of a function interrupted."""
+
+    def interrupt(name, number):
+        function, calls = getattr(run_module, name), []
+
+        def interrupted(*arguments, **options):
+            calls.append(name)
+            if len(calls) == number:
+                raise KeyboardInterrupt
+            return function(*arguments, **options)
+
+        monkeypatch.setattr(run_module, name, interrupted)
+
     monkeypatch.setattr(run_module, "run_checks", lambda *_: CheckRun((FOUND,)))
-    plugins = [str(installed_plugin(name)) for name in ("ram_filesystem", "posix_filesystem")]
-    candidates, _ = candidates_of(plugins)
-
-    def run():
-        return run_module.check_plugins(candidates, CheckSettings(), seed=1, limits=Limits())
-
-    return run
+    return interrupt
 
 
-def test_an_interrupt_while_frames_are_named_keeps_the_outcomes(check, monkeypatch):
-    pending = [KeyboardInterrupt]
-
-    def interrupted_once(outcomes, _):
-        if pending:
-            raise pending.pop()
-        return tuple(outcomes)
-
-    monkeypatch.setattr(run_module, "with_named_frames", interrupted_once)
-
-    report = check()
+@pytest.mark.parametrize(("name", "number"), [("with_named_frames", 1), ("plan_of", 2)])
+def test_an_interrupt_before_the_second_plugin_leaves_the_outcomes_of_the_first(
+    interrupted_in, name, number
+):
+    interrupted_in(name, number)
+    report = _check("ram_filesystem", "posix_filesystem")
 
     assert report.interrupted
     assert [plugin.outcomes for plugin in report.plugins] == [(FOUND,)]
 
 
-def test_an_interrupt_before_the_second_plugin_keeps_the_report_of_the_first(check, monkeypatch):
-    plan_of, planned = run_module.plan_of, []
-
-    def interrupted(*arguments, **options):
-        if planned:
-            raise KeyboardInterrupt
-        planned.append(plan_of(*arguments, **options))
-        return planned[0]
-
-    monkeypatch.setattr(run_module, "plan_of", interrupted)
-    report = check()
-
-    assert report.interrupted
-    assert [plugin.outcomes for plugin in report.plugins] == [(FOUND,)]
-
-
-def test_an_interrupt_of_checks_in_this_process_keeps_the_outcomes():
-    candidates, _ = candidates_of([str(installed_plugin("ram_filesystem"))])
-    settings, found = CheckSettings(only=("LD-001", "LD-004")), []
+def test_an_interrupt_of_checks_in_this_process_leaves_the_outcomes():
+    found = []
 
     def interrupt(_plan, outcome):
         found.append(outcome)
         raise KeyboardInterrupt
 
-    report = run_module.check_plugins(
-        candidates, settings, seed=1, limits=Limits(), on_outcome=interrupt, announce=found.append
-    )
+    only = ("LD-001", "LD-004")
+    report = _check("ram_filesystem", only=only, on_outcome=interrupt, announce=found.append)
 
     assert report.interrupted
     assert [plugin.outcomes for plugin in report.plugins] == [tuple(found)]

@@ -4,103 +4,96 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from modular_tf.check.catalogue import all_checks
-from modular_tf.check.job import Job, Limits
+from modular_tf.check.job import Limits
 from modular_tf.check.level import Level
 from modular_tf.check.options import Options
 from modular_tf.check.outcome import BAD, Pass, Verdict
 from modular_tf.check.plan import selected
 from modular_tf.check.run import CheckProcesses
 from modular_tf.check.settings import CheckSettings
-from modular_tf.check.target import Target
+from tests.check.trying import job_of, outcomes_of
 
 _TRY = """
     import json, sys
     from modular_tf.check.load_trial import try_loading
     from modular_tf.check.outcome import Pass
     from modular_tf.check.target import Target
-    target = Target(sys.argv[1], "filesystem", Pass.LIBRARY)
-    print(json.dumps(try_loading(target, float(sys.argv[2]))._asdict()))
+    seconds, *libraries = sys.argv[1:]
+    for library in libraries:
+        target = Target(library, "filesystem", Pass.LIBRARY)
+        print(json.dumps(try_loading(target, float(seconds))._asdict()))
 """
 _LONG_S, _SHORT_S = 60, 1
+_STEPS = ("mapped", "returned", "taken", "repeated", "refused")
+_ALL_BUT_REFUSED = set(_STEPS[:-1])
+_REACHED = {
+    "good": _ALL_BUT_REFUSED,
+    "free-null": _ALL_BUT_REFUSED,
+    "constructor-crashes": set(),
+    "constructor-prints": _ALL_BUT_REFUSED,
+    "versioned-short-name": _ALL_BUT_REFUSED,
+    "init-plugin-crashes": {"mapped"},
+    "init-plugin-aborts": {"mapped"},
+    "init-plugin-exits": {"mapped"},
+    "init-plugin-throws": {"mapped", "refused"},
+}
 
 
-def _steps(run_python, library, limit_s=_LONG_S):
-    trial = json.loads(run_python(_TRY, library, str(limit_s)).stdout)
-    steps = ("mapped", "returned", "taken", "repeated", "refused")
-    return {step for step in steps if trial[step]}, trial
+def test_each_step_that_was_done_is_reported(run_python, fixture_plugin):
+    """What a library prints while it is mapped is reported, and shown nowhere."""
+    child = run_python(_TRY, _LONG_S, *map(fixture_plugin, _REACHED))
+    trials = dict(zip(_REACHED, map(json.loads, child.stdout.splitlines()), strict=True))
 
-
-@pytest.mark.parametrize(
-    ("variant", "steps"),
-    [
-        ("good", {"mapped", "returned", "taken", "repeated"}),
-        ("free-null", {"mapped", "returned", "taken", "repeated"}),
-        ("constructor-crashes", set()),
-        ("versioned-short-name", {"mapped", "returned", "taken", "repeated"}),
-        ("init-plugin-crashes", {"mapped"}),
-        ("init-plugin-aborts", {"mapped"}),
-        ("init-plugin-exits", {"mapped"}),
-        ("init-plugin-throws", {"mapped", "refused"}),
-    ],
-)
-def test_each_step_that_was_done_is_told(run_python, fixture_plugin, variant, steps):
-    assert _steps(run_python, fixture_plugin(variant))[0] == steps
-
-
-def test_a_library_that_hangs_is_not_waited_for(run_python, fixture_plugin):
-    steps, _ = _steps(run_python, fixture_plugin("init-plugin-hangs"), _SHORT_S)
-
-    assert steps <= {"mapped"}
-
-
-def test_what_it_prints_while_it_is_mapped_is_told_and_shown_nowhere(run_python, fixture_plugin):
-    library = fixture_plugin("constructor-prints")
-    child = run_python(_TRY, library, str(_LONG_S))
-
-    assert json.loads(child.stdout)["words"] == "fixture: here I am\n"
+    found = {name: {step for step in _STEPS if trial[step]} for name, trial in trials.items()}
+    assert found == _REACHED
+    assert trials["constructor-prints"]["words"] == "fixture: here I am\n"
     assert child.stderr == ""
 
 
-_IDS = tuple(c.id for c in all_checks().values() if c.group == "library")
+def test_a_library_that_hangs_is_not_waited_for(run_python, fixture_plugin):
+    child = run_python(_TRY, _SHORT_S, fixture_plugin("init-plugin-hangs"))
+    trial = json.loads(child.stdout)
+
+    assert {step for step in _STEPS if trial[step]} <= {"mapped"}
 
 
-def _outcomes(library, load_seconds, ids=_IDS):
-    target = Target(
-        str(library), "filesystem", Pass.LIBRARY, options=Options(load_seconds=load_seconds)
-    )
-    with CheckProcesses(Limits()) as processes:
-        (result,) = processes.run([Job(target, "", ids, {})])
-    assert result.fault is None
-    return {outcome.check_id: outcome for outcome in result.outcomes}
+_FAULTS = {
+    "constructor-crashes": ("LD-050", Verdict.CRASHED),
+    "init-plugin-crashes": ("FS-130", Verdict.CRASHED),
+    "init-plugin-aborts": ("FS-130", Verdict.CRASHED),
+    "init-plugin-exits": ("FS-130", Verdict.EXITED),
+    "init-plugin-hangs": ("FS-130", Verdict.HUNG),
+    "init-plugin-throws": ("LD-052", Verdict.FAILED),
+}
 
 
-@pytest.mark.parametrize(
-    ("variant", "check_id", "verdict"),
-    [
-        ("constructor-crashes", "LD-050", Verdict.CRASHED),
-        ("init-plugin-crashes", "FS-130", Verdict.CRASHED),
-        ("init-plugin-aborts", "FS-130", Verdict.CRASHED),
-        ("init-plugin-exits", "FS-130", Verdict.EXITED),
-        ("init-plugin-hangs", "FS-130", Verdict.HUNG),
-        ("init-plugin-throws", "LD-052", Verdict.FAILED),
-    ],
-)
-def test_one_fault_is_one_bad_verdict(fixture_plugin, variant, check_id, verdict):
-    hangs = verdict is Verdict.HUNG
-    outcomes = _outcomes(fixture_plugin(variant), _SHORT_S if hangs else _LONG_S)
-    bad = {name: found.verdict for name, found in outcomes.items() if found.verdict in BAD}
+def _job(library, ids, load_seconds=_LONG_S):
+    options = Options(load_seconds=load_seconds)
+    return job_of(library, ids, Pass.LIBRARY, scheme=None, options=options)
 
-    assert bad == {check_id: verdict}
-    assert outcomes["FS-105"].verdict is Verdict.BLOCKED
+
+def test_one_fault_is_one_bad_verdict(fixture_plugin):
+    ids = [check.id for check in all_checks().values() if check.group == "library"]
+    jobs = [
+        _job(fixture_plugin(name), ids, _SHORT_S if verdict is Verdict.HUNG else _LONG_S)
+        for name, (_, verdict) in _FAULTS.items()
+    ]
+    with CheckProcesses(Limits(jobs=3)) as processes:
+        results = processes.run(jobs)
+
+    for (check_id, verdict), result in zip(_FAULTS.values(), results, strict=True):
+        assert result.fault is None
+        outcomes = {outcome.check_id: outcome.verdict for outcome in result.outcomes}
+        bad = {name: found for name, found in outcomes.items() if found in BAD}
+        assert bad == {check_id: verdict}
+        assert outcomes["FS-105"] is Verdict.BLOCKED
 
 
 def test_checks_of_loading_concern_plugins_of_each_kind(fixture_device_plugin):
     chosen = selected(CheckSettings(level=Level.REGISTERS), ("device",))
-    ids = tuple(check.id for check in chosen if check.kind == "library")
-    outcomes = _outcomes(fixture_device_plugin(), _LONG_S, ids)
+    ids = [check.id for check in chosen if check.kind == "library"]
+    outcomes = outcomes_of(_job(fixture_device_plugin(), ids))
 
     assert {"LD-001", "LD-050", "LD-060"} <= set(ids)
     assert {check.kind for check in chosen} == {"library", "device"}

@@ -5,108 +5,95 @@ from __future__ import annotations
 import fcntl
 import os
 import re
-import subprocess
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from modular_tf.check.pytest_plugin import _alone
 from tests.check.building import DEFECT_VARIABLE, defective_plugin
+from tests.fixtures.process_group import run_in_group
 
-_BY_CLASS = """
-    from modular_tf.check.pytest_plugin import FilesystemConformance
+_BY_CLASS = """\
+from modular_tf.check.pytest_plugin import FilesystemConformance, conformance
 
-    class TestMine(FilesystemConformance):
-        plugin = {plugin!r}
-        level = 3
-        only = ("reading",)
+class TestMine(FilesystemConformance):
+    plugin = "libhere.so"
+    level = 3
+    only = ("reading",)
 """
-_BY_FIXTURE = """
-    from modular_tf.check.pytest_plugin import conformance
+_BY_FIXTURE = """\
+from modular_tf.check.pytest_plugin import conformance
 
-    def test_mine(conformance):
-        report = conformance({plugin!r}, only=["reading"])
-        assert report.conforms, str(report)
+def test_mine(conformance):
+    report = conformance("libhere.so", only=["reading"])
+    assert report.conforms, str(report)
 """
+_BY_BOTH = f"{_BY_CLASS}\n{_BY_FIXTURE.partition(chr(10))[2]}"
+_FAILED = "FAILED test_mine.py::TestMine::test_conformance[FS-157]"
 
 
 @pytest.fixture
 def author(tmp_path):
-    """Run an author's test module; what it ended with and said."""
+    """Run an author's test module, beside which the library lies; what it ended with and said."""
 
-    def run(text: str, *words: str, defect: str = "", settings: str = "") -> tuple[int, str]:
-        module = text.format(plugin=str(defective_plugin("filesystem")))
-        lines = [line.removeprefix("    ") for line in module.splitlines()]
-        (tmp_path / "test_mine.py").write_text("\n".join(lines))
-        (tmp_path / "modular-tf-check.toml").write_text(settings)
-        ended = subprocess.run(
-            [sys.executable, "-m", "pytest", "-rA", "-p", "no:cacheprovider", *words],
-            cwd=tmp_path,
-            env={**os.environ, DEFECT_VARIABLE: defect} if defect else None,
-            capture_output=True,
-            text=True,
-            timeout=240,
-            check=False,
-        )
+    def run(text, *words, defect=""):
+        (tmp_path / "test_mine.py").write_text(text)
+        command = [sys.executable, "-m", "pytest", "-rA", "-p", "no:cacheprovider", *words]
+        environment = {**os.environ, DEFECT_VARIABLE: defect} if defect else os.environ
+        ended = run_in_group(command, cwd=tmp_path, env=environment, timeout=240)
         return ended.returncode, ended.stdout + ended.stderr
 
+    (tmp_path / "libhere.so").symlink_to(defective_plugin("filesystem"))
     return run
 
 
-def _counted(said: str, word: str) -> int:
+def _counted(said, word):
     found = re.search(rf"(\d+) {word}", said.splitlines()[-1])
     return int(found[1]) if found else 0
 
 
-def test_each_check_is_a_test(author):
-    code, said = author(_BY_CLASS)
+def test_each_check_is_a_test_and_the_fixture_gives_a_report(author):
+    code, said = author(_BY_BOTH)
 
     assert code == 0, said
     assert "PASSED test_mine.py::TestMine::test_conformance[FS-157]" in said
-    assert _counted(said, "passed") >= 15
+    assert _counted(said, "passed") >= 16
 
 
 def test_a_defect_fails_one_test_with_its_story(author):
-    code, said = author(_BY_CLASS, defect="FS-157")
+    code, said = author(_BY_BOTH, defect="FS-157")
 
     assert code == 1, said
-    assert _counted(said, "failed") == 1
-    assert "FAILED test_mine.py::TestMine::test_conformance[FS-157]" in said
+    assert _counted(said, "failed") == 2
+    assert _FAILED in said
     assert "remedy:" in said
+    assert "FAILED test_mine.py::test_mine - AssertionError" in said
 
 
-def test_what_is_selected_alone_is_tried_alone(author):
-    code, said = author(_BY_CLASS, "-k", "FS-157", defect="FS-156")
-
-    assert code == 0, said
-    assert _counted(said, "passed") == 1
-
-
-def test_a_known_deviation_is_an_expected_failure(author):
+def test_a_known_deviation_is_an_expected_failure(author, tmp_path):
     settings = '[[known]]\ncheck = "FS-157"\nreason = "so it is"\n'
-
-    code, said = author(_BY_CLASS, defect="FS-157", settings=settings)
+    (tmp_path / "modular-tf-check.toml").write_text(settings)
+    code, said = author(_BY_CLASS, defect="FS-157")
 
     assert code == 0, said
     assert _counted(said, "xfailed") == 1
     assert "so it is" in said
 
 
-def test_a_recommendation_is_a_warning(author):
+def test_what_is_selected_alone_is_tried_alone_and_a_recommendation_is_a_warning(author):
     code, said = author(_BY_CLASS, "-k", "FS-169", defect="FS-169")
 
     assert code == 0, said
+    assert _counted(said, "passed") == 1
     assert "ConformanceWarning" in said
 
 
-def test_the_fixture_gives_a_report(author):
-    assert author(_BY_FIXTURE)[0] == 0
-    code, said = author(_BY_FIXTURE, defect="FS-157")
+def test_a_library_that_is_not_there_is_an_error(author):
+    code, said = author(_BY_CLASS.replace("libhere.so", "libnone.so"))
 
-    assert code == 1
-    assert "FS-157" in said
+    assert code != 0
+    assert "libnone.so" in said
 
 
 _COUNTED = """
@@ -129,11 +116,11 @@ kit.check_plugins = counted
 def test_one_worker_of_xdist_runs_the_checks_and_all_have_their_outcomes(author, tmp_path):
     (tmp_path / "conftest.py").write_text(_COUNTED)
 
-    code, said = author(_BY_CLASS, "-n", "3", "-v", defect="FS-157")
+    code, said = author(_BY_CLASS, "-n", "2", "-v", defect="FS-157")
 
     assert code == 1, said
-    assert {f"gw{number}" for number in range(3)} <= {*re.findall(r"\bgw\d\b", said)}
-    assert "FAILED test_mine.py::TestMine::test_conformance[FS-157]" in said
+    assert {f"gw{number}" for number in range(2)} <= {*re.findall(r"\bgw\d\b", said)}
+    assert _FAILED in said
     assert (_counted(said, "failed"), _counted(said, "passed") >= 14) == (1, True)
     assert (tmp_path / "runs.txt").read_text() == "begun ended "
 
@@ -167,20 +154,3 @@ def test_a_process_that_a_plugin_leaves_running_keeps_no_worker_of_xdist_waiting
         os.close(writer)
         os.close(reader)
         os.waitpid(left, 0)
-
-
-def test_a_library_that_is_not_there_is_an_error(author):
-    missing = _BY_CLASS.replace("{plugin!r}", "'libnone.so'")
-
-    code, said = author(missing)
-
-    assert code != 0
-    assert "libnone.so" in said
-
-
-def test_a_path_begins_where_the_module_is(author, tmp_path):
-    Path(tmp_path / "libhere.so").symlink_to(defective_plugin("filesystem"))
-
-    code, said = author(_BY_CLASS.replace("{plugin!r}", "'libhere.so'"))
-
-    assert code == 0, said

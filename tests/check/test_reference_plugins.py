@@ -1,4 +1,4 @@
-"""The reference plugins keep every rule, up to the highest level."""
+"""The reference plugins keep every rule, up to the highest level, and leave nothing behind."""
 
 from __future__ import annotations
 
@@ -10,32 +10,37 @@ from modular_tf.check.outcome import Pass, Verdict
 from modular_tf.check.plan import candidates_of
 from modular_tf.check.run import check_plugins
 from modular_tf.check.settings import CheckSettings
+from tests.check.trying import FINE
 from tests.contrib.built_plugin import installed_plugin
 from tests.fixtures.matrices import sampled
 
-_FINE = frozenset({Verdict.PASSED, Verdict.NOTED, Verdict.SKIPPED})
+_AT_LENGTH = {
+    "large_bytes": 1 << 18, "many": 200, "pressure_mib": 64, "programs": 10, "repeat": 200,
+}  # fmt: skip
 _QUICKLY = {
-    "large_bytes": 1 << 18,
-    "many": 200,
-    "pressure_mib": 64,
-    "programs": 10,
-    "repeat": 200,
-}
+    "large_bytes": 1 << 16, "many": 40, "pressure_mib": 32, "programs": 5, "repeat": 30,
+}  # fmt: skip
+_NAMES = ("ram_filesystem", "posix_filesystem", "host_device")
+_AT_ROOTS = [("posix_filesystem", scheme, _QUICKLY) for scheme in ("file://", "")]
+_SAMPLE = [*_AT_ROOTS, ("host_device", None, _QUICKLY)]
 
 
-_PLUGINS = ["ram_filesystem", "posix_filesystem", "host_device"]
-
-
-@pytest.mark.parametrize("name", sampled(_PLUGINS, ["posix_filesystem", "host_device"]))
-def test_a_reference_plugin_passes_everything(name):
-    settings = CheckSettings(level=Level.HARD, through_host=True, options=_QUICKLY)
+@pytest.mark.parametrize(
+    "case",
+    sampled([*_SAMPLE, *((name, None, _AT_LENGTH) for name in _NAMES)], _SAMPLE),
+    ids=lambda case: f"{case[0]} {case[1]}",
+)
+def test_a_reference_plugin_passes_everything(case, tmp_path):
+    """On a filesystem of this machine, below a root of the user's, of which nothing is left."""
+    name, scheme, options = case
+    root = None if scheme is None else f"{scheme}{tmp_path}"
+    settings = CheckSettings(level=Level.HARD, through_host=True, options=options, root=root)
     candidates, problems = candidates_of([str(installed_plugin(name))])
     report = check_plugins(candidates, settings, seed=1, limits=Limits(patience=10.0))
     (plugin,) = report.plugins
-    amiss = [outcome for outcome in plugin.outcomes if outcome.verdict not in _FINE]
-    passed = {o.reached for o in plugin.outcomes if o.verdict is Verdict.PASSED}
 
     assert problems == []
-    assert amiss == []
-    assert passed == set(Pass)
+    assert [outcome for outcome in plugin.outcomes if outcome.verdict not in FINE] == []
+    assert {o.reached for o in plugin.outcomes if o.verdict is Verdict.PASSED} == set(Pass)
     assert report.conforms
+    assert list(tmp_path.iterdir()) == []

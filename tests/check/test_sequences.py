@@ -14,7 +14,6 @@ from modular_tf.check.plan import candidates_of
 from modular_tf.check.run import replayed
 from modular_tf.check.sequences import (
     Failure,
-    Program,
     Replay,
     performer_of,
     random_program,
@@ -38,7 +37,7 @@ PROGRAM = (
     ("rename_file", ["b", "d"]),
 )
 CRASHING = (("write", ["a", []]), ("copy_file", ["a", "b"]), ("rename_file", ["b", "d"]))
-_KINDS = ["filesystem", "device"]
+_EACH_KIND = pytest.mark.parametrize("kind", ["filesystem", "device"])
 
 
 # ---- Programs ------------------------------------------------------------------------------------
@@ -87,32 +86,22 @@ def test_a_program_is_shown_as_statements():
     ]
 
 
-def _expect_shown_and_written(kind, program):
-    replay = Replay("FS-320", Pass.RAW, "", None, program)
-
-    assert Replay.from_token(replay.token()) == replay
-    for statement in performer_of(kind).script(program):
-        assert statement.endswith(";")
-
-
-@pytest.mark.parametrize("kind", _KINDS)
+@_EACH_KIND
 def test_every_step_that_is_drawn_can_be_shown_and_written(kind):
     from hypothesis import given, settings
 
-    @settings(max_examples=200, database=None, deadline=None)
-    @given(step_strategy(performer_of(kind).STEPS))
-    def shown(step):
-        _expect_shown_and_written(kind, (step,))
+    def expect_shown_and_written(program):
+        replay = Replay("FS-320", Pass.RAW, "", None, program)
 
-    shown()
+        assert Replay.from_token(replay.token()) == replay
+        assert all(statement.endswith(";") for statement in performer_of(kind).script(program))
 
-
-@pytest.mark.parametrize("kind", _KINDS)
-def test_a_random_program_has_the_same_steps(kind):
     kinds = performer_of(kind).STEPS
-    program = random_program(kinds, random.Random(3), 500)
+    drawn = given(step_strategy(kinds))(lambda step: expect_shown_and_written((step,)))
+    settings(max_examples=200, database=None, deadline=None)(drawn)()
 
-    _expect_shown_and_written(kind, program)
+    program = random_program(kinds, random.Random(3), 500)
+    expect_shown_and_written(program)
     assert {name for name, _ in program} == {name for names, _ in kinds for name in names}
     assert random_program(kinds, random.Random(3), 500) == program
 
@@ -120,10 +109,10 @@ def test_a_random_program_has_the_same_steps(kind):
 # ---- The hunt, without a plugin ------------------------------------------------------------------
 
 
-def _fails_with(*needed: str):
+def _fails_with(*needed):
     """An attempt that fails where these operations come in this order."""
 
-    def attempt(program: Program) -> Failure | None:
+    def attempt(program):
         names = iter(name for name, _ in program)
         return Failure("it is wrong") if all(name in names for name in needed) else None
 
@@ -144,17 +133,11 @@ def test_a_hunt_ends_with_the_smallest_program():
     assert failure == Failure("it is wrong")
 
 
-def test_a_hunt_that_finds_nothing_has_tried_all():
-    tried = []
-
-    assert _searched(tried.append) is None
-    assert len(tried) == 50
-
-
-def test_the_same_seed_tries_the_same():
+def test_a_hunt_that_finds_nothing_has_tried_all_and_the_same_seed_tries_the_same():
     def tried(seed):
         programs = []
-        _searched(programs.append, "device", programs=20, seed=seed)
+        assert _searched(programs.append, "device", programs=20, seed=seed) is None
+        assert len(programs) == 20
         return programs
 
     assert tried(4) == tried(4) != tried(5)
@@ -163,31 +146,26 @@ def test_the_same_seed_tries_the_same():
 def test_what_does_not_fail_every_time_is_found_all_the_same():
     attempts = []
 
-    def once(program: Program) -> Failure | None:
+    def once(program):
         attempts.append(program)
         return Failure("it is wrong at times") if len(attempts) == 7 else None
 
     assert _searched(once)[1] == Failure("it is wrong at times")
 
 
-def test_steps_that_do_not_matter_are_left_out():
+def test_steps_that_do_not_matter_are_left_out_while_there_is_time():
     steps = tuple(("stat", [str(n)]) for n in range(50))
     program = (*steps[:20], ("a", []), *steps[20:45], ("b", []), *steps[45:])
+    attempt = _fails_with("a", "b")
 
-    found, _ = reduced(program, Failure(""), _fails_with("a", "b"), deadline=float("inf"))
-
+    found, _ = reduced(program, Failure(""), attempt, deadline=float("inf"))
     assert found == (("a", []), ("b", []))
-
-
-def test_no_time_means_no_reduction():
-    program = (("a", []), ("b", []))
-
-    assert reduced(program, Failure("x"), _fails_with("a"), deadline=0.0)[0] == program
+    assert reduced(program, Failure("x"), attempt, deadline=0.0)[0] == program
 
 
 # ---- The worker ----------------------------------------------------------------------------------
 
-# In a process of its own: whoever watches a child ends all that the process has started, here the
+# In a process of its own: what watches a child ends all that the process has started, here the
 # servers of other tests.
 _WORKER = """
     import json
@@ -204,16 +182,16 @@ _WORKER = """
     work = json.loads(work)
     if work["hangs"]:
         sequence_steps.perform = lambda ground, program: signal.pause()
-    reached = Pass(work["reached"])
-    target = Target(path, "filesystem", reached, scheme=work["scheme"], scratch=scratch)
-    with SequenceWorker(target, all_checks()["FS-320"], work["seconds"]) as worker:
-        for program in work["programs"]:
-            try:
-                failure = worker.perform(program)
-            except Blocked as blocked:
-                print(json.dumps({"blocked": str(blocked)}))
-            else:
-                print(json.dumps(failure and failure._asdict()))
+    for reached in map(Pass, work["reached"]):
+        target = Target(path, "filesystem", reached, scheme=work["scheme"], scratch=scratch)
+        with SequenceWorker(target, all_checks()["FS-320"], work["seconds"]) as worker:
+            for program in work["programs"]:
+                try:
+                    failure = worker.perform(program)
+                except Blocked as blocked:
+                    print(json.dumps({"blocked": str(blocked)}))
+                else:
+                    print(json.dumps(failure and failure._asdict()))
 """
 
 
@@ -221,51 +199,38 @@ _WORKER = """
 def performed(run_python, tmp_path):
     """Perform programs with the switchable plugin that has a defect; return what each came to."""
 
-    def perform(
-        defect: str,
-        *programs: Program,
-        reached: Pass = Pass.RAW,
-        seconds: float = 60.0,
-        scheme: str = "defect",
-        hangs: bool = False,
-    ) -> list[Failure | str | None]:
-        work = {"reached": reached.value, "seconds": seconds, "scheme": scheme}
-        work |= {"programs": programs, "hangs": hangs}
-        done = run_python(
-            _WORKER,
-            defective_plugin("filesystem"),
-            tmp_path,
-            json.dumps(work),
-            env={DEFECT_VARIABLE: defect},
-        )
+    def perform(defect, *programs, ways=(Pass.RAW,), seconds=60.0, scheme="defect", hangs=False):
+        work = {"reached": [way.value for way in ways], "seconds": seconds, "scheme": scheme}
+        work = json.dumps({**work, "programs": programs, "hangs": hangs})
+        environment = {DEFECT_VARIABLE: defect}
+        plugin = defective_plugin("filesystem")
+        done = run_python(_WORKER, plugin, tmp_path, work, env=environment)
         answers = map(json.loads, done.stdout.splitlines())
         return [answer and (answer.get("blocked") or Failure(**answer)) for answer in answers]
 
     return perform
 
 
-@pytest.mark.parametrize("reached", [Pass.RAW, Pass.HOST])
-def test_a_worker_survives_a_crash(performed, reached):
-    failure, without_crash, again = performed(
-        "FS-320", CRASHING, CRASHING[:2], CRASHING, reached=reached
+def test_a_worker_survives_a_crash(performed):
+    found = performed("FS-320", CRASHING, CRASHING[:2], CRASHING, ways=(Pass.RAW, Pass.HOST))
+
+    assert len(found) == 6
+    for failure, without_crash, again in (found[:3], found[3:]):
+        crash = f"crashed with SIGSEGV (signal {int(signal.SIGSEGV)}) in rename_file"
+        assert crash in failure.message
+        assert "libdefective_filesystem.so" in failure.found
+        assert any("copy_file" in call for call in failure.calls)
+        assert without_crash is None
+        assert again is not None
+
+
+def test_a_worker_reports_what_differs_from_the_model(performed):
+    program = (
+        ("write", ["a", ["61"]]),
+        ("write", ["replaced", []]),
+        ("rename_file", ["a", "replaced"]),
     )
-
-    assert f"crashed with SIGSEGV (signal {int(signal.SIGSEGV)}) in rename_file" in failure.message
-    assert "libdefective_filesystem.so" in failure.found
-    assert any("copy_file" in call for call in failure.calls)
-    assert without_crash is None
-    assert again is not None
-
-
-def test_a_worker_says_what_differs_from_the_model(performed):
-    (failure,) = performed(
-        "FS-236",
-        (
-            ("write", ["a", ["61"]]),
-            ("write", ["replaced", []]),
-            ("rename_file", ["a", "replaced"]),
-        ),
-    )
+    (failure,) = performed("FS-236", program)
 
     assert "rename_file" in failure.message
     assert "ALREADY_EXISTS" in failure.found

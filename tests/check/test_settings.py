@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import ast
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+import modular_tf.check
 from modular_tf.check import settings
 from modular_tf.check.catalogue import all_checks, all_rules
 from modular_tf.check.level import Level
+from modular_tf.check.options import OPTIONS
 from modular_tf.check.outcome import BAD, Verdict
 from modular_tf.check.plan import selected
+from modular_tf.check.pytest_plugin import settings_for
 from modular_tf.check.settings import (
     DEFAULT_PROFILE,
     FILE_NAME,
@@ -30,11 +35,12 @@ from tests.check.report.outcomes import outcome
 
 KINDS = ("filesystem", "device", "kernel")
 _ROOT = Path(__file__).parents[2]
+_CHECKS = all_checks().values()
 
 
 @pytest.fixture
 def settings_of(tmp_path):
-    def load(text: str, **given: str) -> CheckSettings:
+    def load(text, **given):
         path = tmp_path / FILE_NAME
         path.write_text(text)
         return decided("", path=str(path), **given)
@@ -71,14 +77,14 @@ def test_a_whole_file_is_read(settings_of):
 
 
 def test_the_published_sample_names_what_it_means(settings_of):
-    text = (settings.__doc__ or "").split("```toml\n")[1].split("```")[0]
+    text = settings.__doc__.split("```toml\n")[1].split("```")[0]
     found = settings_of(text)
 
     (known,) = found.known
     assert_tells_what_it_means(known, text)
     assert all_checks()[known.check_id].level <= found.level
     assert selected(found, KINDS)  # what it skips is there
-    assert ids_in(settings.__doc__ or "") <= all_checks().keys()
+    assert ids_in(settings.__doc__) <= all_checks().keys()
 
 
 def test_every_check_that_a_page_names_is_there():
@@ -88,8 +94,9 @@ def test_every_check_that_a_page_names_is_there():
     assert {name: ids for name, ids in named.items() if ids and name != "CHANGELOG.md"} == {}
 
 
-def test_an_empty_file_decides_nothing(settings_of):
+def test_an_empty_file_decides_nothing_and_the_command_line_may_name_a_profile(settings_of):
     assert replace(settings_of(""), path=None, again=()) == CheckSettings()
+    assert settings_of("profile = 'object-store'", profile="read-only").profile.name == "read-only"
 
 
 @pytest.mark.parametrize(
@@ -109,6 +116,8 @@ def test_an_empty_file_decides_nothing(settings_of):
         ("profile = 'm'\n[profiles.m.traits]\nwings = 'skip'", r"traits: unknown keys \['wings'\]"),
         ("profile = 'm'\n[profiles.m.traits]\nparents = 'forgive'", "expected one of"),
         ("profile = 'm'\n[profiles.m]\nlike = 'none'", "no profile 'none'"),
+        ("profile = 'm'\n[profiles.m.options]\nmany = 'all'", "many: expected a whole number"),
+        ("[options]\nreapeat = 3", "did you mean repeat"),
         ("=", "cannot be read as TOML"),
     ],
 )
@@ -122,10 +131,6 @@ def test_a_file_that_is_not_there_is_an_error(tmp_path):
         decided("", path=str(tmp_path / "none.toml"))
 
 
-def test_the_command_line_may_name_another_profile(settings_of):
-    assert settings_of("profile = 'object-store'", profile="read-only").profile.name == "read-only"
-
-
 def test_the_nearest_file_above_is_found(tmp_path):
     below = tmp_path / "a" / "b"
     below.mkdir(parents=True)
@@ -136,23 +141,66 @@ def test_the_nearest_file_above_is_found(tmp_path):
     assert find_settings(str(below)) == str(tmp_path / "a" / FILE_NAME)
 
 
+# ---- Options of checks ---------------------------------------------------------------------------
+
+_SAMPLES = {  # a value that is right, and one that is wrong
+    "capacity_option": ("limit", 3),
+    "clock_tolerance_s": (0.5, 0),
+    "create_roots": (False, "no"),
+    "large_bytes": (1 << 20, 1.5),
+    "large_files": (70_000, 0),
+    "load_seconds": (2, float("inf")),
+    "longest_program": (20, 0),
+    "many": (40, True),
+    "ops": (("Relu*",), "Relu"),
+    "ordinals": ((0, 1), 0),
+    "prepared": (True, 1),
+    "pressure_mib": (32, "32"),
+    "programs": (60, -1),
+    "repeat": (20, "often"),
+    "schemes": (("ram", ""), "ram"),
+}
+
+
+def test_every_option_is_read_by_a_check_and_has_samples():
+    read = set()
+    for path in Path(modular_tf.check.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            match node:
+                case ast.Attribute(value=asked, attr=name) if name in OPTIONS:
+                    if ast.unparse(asked).endswith(("options", "for_checks")):
+                        read.add(name)
+
+    assert read == {*OPTIONS} == {*_SAMPLES}
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_an_option_has_a_value_of_its_shape(settings_of, name):
+    right, wrong = _SAMPLES[name]
+    assert settings_of(f"[options]\n{name} = {json.dumps(right)}\n").options == {name: right}
+
+    value = "inf" if wrong == float("inf") else json.dumps(wrong)
+    with pytest.raises(ConfigError, match=f"options: {name}: expected .*, found "):
+        settings_of(f"[options]\n{name} = {value}\n")
+
+
+def test_options_of_a_test_class_are_looked_at_too(tmp_path):
+    with pytest.raises(ConfigError, match="repeat: expected a whole number"):
+        settings_for(str(tmp_path), options={"repeat": "often"})
+    assert settings_for(str(tmp_path), options={"repeat": 3}).options == {"repeat": 3}
+
+
 # ---- Profiles ------------------------------------------------------------------------------------
 
 
 def test_the_default_profile_excuses_nothing():
     assert profile_names()[0] == DEFAULT_PROFILE
     assert bundled_profile(DEFAULT_PROFILE).excuse(frozenset(TRAITS)) is None
+    assert [bundled_profile(name).name for name in profile_names()] == profile_names()
 
 
-def test_every_trait_of_a_check_is_one_that_profiles_know():
-    used = {trait for check in all_checks().values() for trait in check.traits}
-
-    assert used <= set(TRAITS)
-
-
-@pytest.mark.parametrize("trait", TRAITS)
-def test_every_trait_is_asked_for_by_some_check(trait):
-    assert any(trait in check.traits for check in all_checks().values())
+def test_profiles_know_the_traits_of_checks():
+    assert {trait for check in _CHECKS for trait in check.traits} == set(TRAITS)
 
 
 def test_the_furthest_excuse_counts():
@@ -166,13 +214,13 @@ def test_the_furthest_excuse_counts():
 # ---- Selection -----------------------------------------------------------------------------------
 
 
-def _ids(**values) -> set[str]:
+def _ids(**values):
     return {check.id for check in selected(replace(CheckSettings(), **values), KINDS)}
 
 
 @pytest.mark.parametrize("level", Level)
 def test_a_level_takes_those_below_with_it(level):
-    expected = {check.id for check in all_checks().values() if check.level <= level}
+    expected = {check.id for check in _CHECKS if check.level <= level}
 
     assert _ids(level=level) == expected
     assert expected
@@ -193,8 +241,8 @@ def test_what_is_named_is_tried_at_any_level():
     assert _ids(only=("FS-156",), skip=("FS-156",)) == set()
 
 
-def test_a_group_is_tried_up_to_the_level():
-    load = {check.id: check.level for check in all_checks().values() if check.group == "load"}
+def test_a_group_is_tried_up_to_the_level_unless_it_is_of_a_higher_one_alone():
+    load = {check.id: check.level for check in _CHECKS if check.group == "load"}
     robust = {check_id for check_id, level in load.items() if level <= Level.ROBUST}
 
     assert Level.HARD in load.values()
@@ -202,17 +250,7 @@ def test_a_group_is_tried_up_to_the_level():
     assert _ids(only=("load",), level=Level.HARD) == set(load)
     assert _ids(only=("load", "FS-321")) == robust | {"FS-321"}
     assert _ids(only=("FS-32[0-9]",)) == {"FS-323", "FS-329"}
-
-
-def test_a_group_of_a_higher_level_alone_is_tried_where_it_is_named():
     assert _ids(only=("sequences",)) == {"FS-320", "SE-300"}
-
-
-def test_a_group_has_no_checks_that_the_profile_excuses():
-    profile = bundled_profile("read-only")
-    reading = {check.id for check in all_checks().values() if check.group == "reading"}
-
-    assert _ids(only=("reading",), profile=profile) == reading & _ids(profile=profile)
 
 
 @pytest.mark.parametrize("key", ["only", "skip"])
@@ -222,25 +260,19 @@ def test_a_name_that_matches_nothing_is_an_error(key):
 
 
 def test_a_profile_leaves_out_what_it_skips():
-    left_out = _ids(level=Level.HARD) - _ids(level=Level.HARD, profile=bundled_profile("read-only"))
+    profile = bundled_profile("read-only")
+    left_out = _ids(level=Level.HARD) - _ids(level=Level.HARD, profile=profile)
 
-    assert left_out == {
-        c.id
-        for c in all_checks().values()
-        if bundled_profile("read-only").excuse(c.traits) == "skip"
-    }
-    assert left_out
+    assert left_out == {c.id for c in _CHECKS if profile.excuse(c.traits) == "skip"} != set()
+    reading = {check.id for check in _CHECKS if check.group == "reading"}
+    assert _ids(only=("reading",), profile=profile) == reading & _ids(profile=profile)
 
 
 # ---- Excuses -------------------------------------------------------------------------------------
 
 
-def _with_trait(trait: str) -> str:
-    return next(check.id for check in all_checks().values() if trait in check.traits)
-
-
 def test_a_profile_makes_a_note_of_a_wrong_answer_and_not_of_a_crash():
-    check_id = _with_trait("parents")
+    check_id = next(check.id for check in _CHECKS if "parents" in check.traits)
     settings = CheckSettings(profile=Profile("p", traits={"parents": "note"}))
 
     assert settings.excused(outcome(check_id, Verdict.FAILED)).verdict is Verdict.NOTED

@@ -10,45 +10,40 @@ from modular_tf.check.native.write_override import without_write_override
 
 
 @pytest.fixture
-def read_only(tmp_path):
+def can_write(tmp_path):
+    """Return whether this thread can write to a folder that nobody may write to."""
+
+    def attempt():
+        try:
+            (tmp_path / "made").mkdir()
+        except PermissionError:
+            return False
+        (tmp_path / "made").rmdir()
+        return True
+
     tmp_path.chmod(0o555)
-    yield tmp_path
+    yield attempt
     tmp_path.chmod(0o755)
 
 
-def _can_write(folder):
-    try:
-        (folder / "made").mkdir()
-    except PermissionError:
-        return False
-    (folder / "made").rmdir()
-    return True
-
-
-def test_nobody_writes_where_permissions_forbid_it(read_only):
-    with without_write_override():
-        assert not _can_write(read_only)
-
-
-def test_rights_come_back_after_a_failure(read_only):
-    before = _can_write(read_only)
-    with pytest.raises(KeyError), without_write_override():
-        raise KeyError
-
-    assert _can_write(read_only) == before
-
-
-def test_other_threads_keep_theirs(read_only):
-    before, found = _can_write(read_only), []
+def test_permissions_hold_in_one_thread_until_the_block_ends(can_write):
+    before, found = can_write(), []
     put_aside = Event()
 
     def look():
         assert put_aside.wait(60)
-        found.append(_can_write(read_only))
+        found.append(can_write())
+
+    def fail():
+        with without_write_override():
+            assert not can_write()
+            put_aside.set()
+            thread.join()
+            raise KeyError
 
     thread = Thread(target=look)  # one that is started within the block would inherit
     thread.start()
-    with without_write_override():
-        put_aside.set()
-        thread.join()
+    with pytest.raises(KeyError):
+        fail()
     assert found == [before]
+    assert can_write() == before

@@ -6,7 +6,6 @@ They are the defects of checks of files, and of what loading does to the process
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
 
 from tests.discovery.elf_builder import ElfBuilder
 from tests.first_contact.conftest import build_misdeed
@@ -15,15 +14,7 @@ from tests.fixtures.compiler import compile_object, link_library
 from tests.plugins.build import build_plugin
 from tests.plugins.matrix import variants
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
-
-_DAMAGES = {
-    "LD-004": "text",
-    "LD-005": "half",
-    "LD-009": "program",
-}
+_DAMAGES = {"LD-004": "text", "LD-005": "half", "LD-009": "program"}
 _M68K = 4
 _VISIBLE = '__attribute__((visibility("default")))'
 _DATA = f"{_VISIBLE} int TF_InitPlugin = 1;"
@@ -41,7 +32,7 @@ _NO_CODE = """
 _NEEDY = f"int from_there(void); {_VISIBLE} void TF_InitPlugin(void) {{ from_there(); }}"
 
 
-def unfit_library(check_id: str, folder: Path) -> Path:
+def unfit_library(check_id, folder):
     """Make the file that a check must find wanting, in an empty folder."""
     if check_id in _DAMAGES:
         good = build_plugin(variants("filesystem")["good"], {"FIXTURE_SCHEME": "fixture"})
@@ -49,25 +40,25 @@ def unfit_library(check_id: str, folder: Path) -> Path:
     return _MAKERS[check_id](folder)
 
 
-def _missing(folder: Path) -> Path:
+def _missing(folder):
     return folder / "libnowhere.so"
 
 
-def _directory(folder: Path) -> Path:
+def _directory(folder):
     path = folder / "libdirectory.so"
     path.mkdir()
     return path
 
 
-def _without_permission(folder: Path) -> Path:
+def _without_permission(folder):
     """Make a link to itself: even the superuser may not open it, who may read everything."""
     path = folder / "libforbidden.so"
     path.symlink_to(path)
     return path
 
 
-def _foreign(**differences: Any) -> Callable[[Path], Path]:
-    def make(folder: Path) -> Path:
+def _foreign(**differences):
+    def make(folder):
         path = folder / "libforeign.so"
         path.write_bytes(ElfBuilder(**differences).build())
         return path
@@ -75,8 +66,8 @@ def _foreign(**differences: Any) -> Callable[[Path], Path]:
     return make
 
 
-def _compiled(text: str, *options: str) -> Callable[[Path], Path]:
-    def make(folder: Path) -> Path:
+def _compiled(text, *options):
+    def make(folder):
         source = folder / "unfit.c"
         source.write_text(text, encoding="utf-8")
         return link_library("libunfit.so", [compile_object(source)], options)
@@ -84,10 +75,10 @@ def _compiled(text: str, *options: str) -> Callable[[Path], Path]:
     return make
 
 
-def _versioned(soname: str, version: str) -> Callable[[Path], Path]:
+def _versioned(soname, version):
     """Return the maker of a library that needs a version that nobody has, of a library of all."""
 
-    def make(folder: Path) -> Path:
+    def make(folder):
         script = folder / "versions"
         script.write_text(f"{version} {{ *; }};", encoding="utf-8")
         source = folder / "stub.c"
@@ -99,12 +90,11 @@ def _versioned(soname: str, version: str) -> Callable[[Path], Path]:
     return make
 
 
-def _misdeed(deed: str) -> Callable[[Path], Path]:
-    """Return the maker of a plugin that does something in its entry point."""
+def _misdeed(deed):
     return lambda _: build_misdeed(deed, kind="filesystem")
 
 
-_MAKERS: Mapping[str, Callable[[Path], Path]] = {
+_MAKERS = {
     "LD-001": _missing,
     "LD-002": _directory,
     "LD-003": _without_permission,

@@ -60,6 +60,7 @@ ALL = {
         "//{tree}/sub\\ dir/",
         "//{tree}/sub.txt",
     ],
+    ("fs ls file://{tree}/sub\\ d", "bash"): ["//{tree}/sub\\ dir/"],
     ("quar", "bash"): ["quarantine "],
     ("fs l", "fish"): ["ls\tlist directories"],
     # What is quoted is completed.

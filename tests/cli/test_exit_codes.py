@@ -30,6 +30,7 @@ def run(monkeypatch):
         (3, 3, ""),  # the verb's answer
         (errors.NotFoundError("no such scheme: zz"), 1, "modular-tf: no such scheme: zz\n"),
         (PermissionError(13, "Permission denied"), 1, "modular-tf: Permission denied\n"),
+        (FileNotFoundError(2, "No such file", "/a"), 1, "modular-tf: /a: No such file\n"),
         (errors.UnknownError("bad\x1b[2J"), 1, "modular-tf: bad\\x1b[2J\n"),
         (KeyboardInterrupt(), 130, ""),
         (
@@ -38,7 +39,15 @@ def run(monkeypatch):
             f"modular-tf: {_INTERNAL} (run again with -v for the traceback)\n",
         ),
     ],
-    ids=["answer", "operation", "system", "control characters", "interrupt", "our own fault"],
+    ids=[
+        "answer",
+        "operation",
+        "system",
+        "file",
+        "control characters",
+        "interrupt",
+        "our own fault",
+    ],
 )
 def test_the_exit_code_and_what_is_said(run, capsys, result, code, line):
     assert run(result) == code

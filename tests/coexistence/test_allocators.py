@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.coexistence.conftest import ALL
-from tests.fixtures.matrices import sampled
+from tests.fixtures.matrices import sampled, sampled_product
 from tests.fixtures.system_libraries import preloadable
 
 _PRELOADED = {
@@ -13,13 +13,14 @@ _PRELOADED = {
     "tcmalloc_minimal": "libtcmalloc-minimal4",
     "mimalloc": "libmimalloc2.0",
 }
-_PAIRS = [(name, policy) for name in _PRELOADED for policy in ("always", "never")]
-_SAMPLE = [("jemalloc", "always"), ("tcmalloc_minimal", "never"), ("mimalloc", "never")]
 
 
-@pytest.mark.parametrize("pair", sampled(_PAIRS, _SAMPLE), ids="-".join)
-def test_a_preloaded_allocator_serves_plugins_too(pair, run_python, fixture_plugin):
-    allocator, first_contact = pair
+@pytest.mark.parametrize(
+    ("allocator", "first_contact"), sampled_product(list(_PRELOADED), ("always", "never"))
+)
+def test_a_preloaded_allocator_serves_plugins_too(
+    allocator, first_contact, run_python, fixture_plugin
+):
     library = preloadable(allocator, package=_PRELOADED[allocator])
     child = run_python(
         ALL + f'assert "{library}" in open("/proc/self/maps").read()\n',

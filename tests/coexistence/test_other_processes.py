@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.coexistence.conftest import WORK
-from tests.fixtures.matrices import sampled
+from tests.fixtures.matrices import sampled_product
 
 _SCRIPT = """
 import multiprocessing, threading
@@ -31,14 +31,12 @@ if __name__ == "__main__":
 """
 
 
-_CASES = [f"{method}-{policy}" for method in ("spawn", "forkserver") for policy in ("new", "never")]
-
-
-@pytest.mark.parametrize("case", sampled(_CASES, ["spawn-new", "forkserver-never"]))
-def test_workers_load_for_themselves(case, run_python, fixture_plugin, tmp_path):
+@pytest.mark.parametrize(
+    ("method", "policy"), sampled_product(("spawn", "forkserver"), ("new", "never"))
+)
+def test_workers_load_for_themselves(method, policy, run_python, fixture_plugin, tmp_path):
     script = tmp_path / "workers.py"
     script.write_text(WORK + _SCRIPT)
-    method, policy = case.split("-")
 
     child = run_python(
         script, fixture_plugin("good"), method, env={"MODULAR_TF_FIRST_CONTACT": policy}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.fixtures.matrices import sampled
+from tests.fixtures.matrices import sampled_product
 
 _BEGIN = """
 import os, sys, threading
@@ -41,16 +41,10 @@ service.close_at_exit()
         0,
     ),
 }
-_CASES = [f"{end}: {lines}" for end in _ENDS for lines in ("logged", "dropped")]
-_SAMPLE = [
-    "by itself: logged", "closed: dropped", "exit: logged", "without ado: dropped", "exec: logged",
-    "in a thread: dropped", "while a thread waits in a plugin: logged",
-]  # fmt: skip
 
 
-@pytest.mark.parametrize("case", sampled(_CASES, _SAMPLE))
-def test_threads_that_log_and_call_the_host(case, run_python, restless_plugin):
-    end, lines = case.split(": ")
+@pytest.mark.parametrize(("end", "lines"), sampled_product(list(_ENDS), ("logged", "dropped")))
+def test_threads_that_log_and_call_the_host(end, lines, run_python, restless_plugin):
     code, status = _ENDS[end]
     child = run_python(
         _BEGIN + code,

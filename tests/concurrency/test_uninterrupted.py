@@ -113,8 +113,8 @@ def test_what_it_calls_of_users_has_the_thread_and_the_context_of_the_caller():
     assert told == [(MAIN, "of the caller")]
 
 
-def test_a_child_that_a_signal_handler_forks_does_the_work_anew(run_python):
-    run_python(
+def test_a_child_that_a_signal_handler_forks_does_the_work_anew(run_forked):
+    run_forked(
         """
         import os, signal, threading
         from modular_tf.concurrency.fork_lock import ForkLock
@@ -144,8 +144,8 @@ def test_a_child_that_a_signal_handler_forks_does_the_work_anew(run_python):
     )
 
 
-def test_a_child_that_is_forked_when_the_work_has_just_ended_does_not_wait_for_it(run_python):
-    run_python(
+def test_a_child_that_is_forked_when_the_work_has_just_ended_does_not_wait_for_it(run_forked):
+    run_forked(
         """
         import os, signal, threading
         from modular_tf.concurrency.threads import Work

@@ -15,9 +15,6 @@ from modular_tf.native.status import take_error
 from modular_tf.native.strings import decode
 from tests.fixtures.compiler import compile_object, link_library
 
-_take = lib.mtf_arena_take  # benchmarks/arena.py times these
-_free = lib.mtf_arena_free
-
 KIB = 1 << 10
 MIB = 1 << 20
 GIB = 1 << 30
@@ -186,7 +183,7 @@ class Arena:
     def allocate(self, n_bytes):
         """Return the address of at least `n_bytes` bytes; 0, which may be freed too, for none."""
         try:
-            return _take(self._arena, n_bytes) or self._grow(n_bytes)
+            return lib.mtf_arena_take(self._arena, n_bytes) or self._grow(n_bytes)
         except OverflowError:
             if n_bytes < 0:
                 raise InvalidArgumentError(f"allocate: {n_bytes} bytes asked") from None
@@ -199,7 +196,7 @@ class Arena:
 
     def free(self, address):
         try:
-            error = _free(self._arena, address)
+            error = lib.mtf_arena_free(self._arena, address)
         except OverflowError:
             raise InvalidArgumentError(f"free: {address} is no address") from None
         if error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -78,3 +79,4 @@ class RegistryModel(RuleBasedStateMachine):
 
 
 TestRegistryModel = RegistryModel.TestCase
+TestRegistryModel.settings = settings(max_examples=50)

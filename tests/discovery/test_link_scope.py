@@ -38,7 +38,12 @@ def library(path, needed=(), **more):
 
 def found(path, library_path="", **options):
     """Return the files that are mapped with a library."""
-    with closing(ProcessScope(library_path=library_path)) as process, ElfFile(str(path)) as elf:
+    with closing(ProcessScope(library_path=library_path)) as process:
+        return found_by(process, path, **options)
+
+
+def found_by(process, path, **options):
+    with ElfFile(str(path)) as elf:
         root = LinkedLibrary(path.name, elf, is_companion=True)
         with closing(LinkScope(root, process, **options)) as scope:
             return scope.paths
@@ -128,8 +133,9 @@ def test_a_companion_is_found_though_it_asked_for_the_same_before(tmp_path):
     other = library(tmp_path / "libb.so", ("libx.so",), soname="", paths=paths)
     needed = library(tmp_path / "libx.so", ("libb.so",), paths=paths)
 
-    assert found(other) == [str(needed)]
-    assert found(one) == [str(needed), str(other)]
+    with closing(ProcessScope()) as process:
+        assert found_by(process, other) == [str(needed)]
+        assert found_by(process, one) == [str(needed), str(other)]
 
 
 def test_what_the_host_replaces_is_searched_for_a_filter(tmp_path):
@@ -141,8 +147,9 @@ def test_what_the_host_replaces_is_searched_for_a_filter(tmp_path):
     plain = library(tmp_path / "libplain.so", (name,), paths=paths)
     filtered = library(tmp_path / "libfilter.so", (name,), paths=paths, filters=filters)
 
-    assert found(plain, offered={name}) == []
-    assert found(filtered, offered={name}) == [str(replaced)]
+    with closing(ProcessScope()) as process:
+        assert found_by(process, plain, offered={name}) == []
+        assert found_by(process, filtered, offered={name}) == [str(replaced)]
 
 
 def test_a_companion_does_not_come_before_what_the_program_has(tmp_path):

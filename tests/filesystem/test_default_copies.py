@@ -28,7 +28,7 @@ from modular_tf.filesystem.held_writer import HeldWriter
 from modular_tf.filesystem.jobs import Job
 from modular_tf.filesystem.local_files import local
 from modular_tf.filesystem.location import Location
-from modular_tf.filesystem.trees import Copying, Item, move_by_copy
+from modular_tf.filesystem.trees import Item, move_by_copy
 from tests.filesystem.memory_store import MemoryStore, filesystem_of
 
 LARGE = bytes(range(256)) * (COPY_BLOCK // 256) * 2 + b"end"
@@ -338,16 +338,6 @@ def test_a_rename_of_or_to_a_directory_is_refused_and_so_is_one_of_nothing(
 
 
 # ---- trees ----
-
-
-def test_a_tree_whose_file_meets_a_directory_replaces_nothing_in_it(store, fs):
-    store.dirs.update({"/s", "/t", "/t/x"})
-    store.files.update({"/s/x": b"new", "/t/x/x": b"old"})
-    job = Job()
-    Copying(job).run([Item(Location(fs, "mem://h/s"), Location(fs, "mem://h/t"))])
-
-    assert [failure.uri for failure in job.failures] == ["mem://h/s/x"]
-    assert store.files == {"/s/x": b"new", "/t/x/x": b"old"}
 
 
 @pytest.fixture

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import fsspec
 import pytest
 
@@ -108,29 +106,3 @@ def test_two_schemes_of_one_filesystem_of_python_lose_no_file():
         gfile.using(service).copy("mone://overlap/f", "mtwo://overlap/f", overwrite=True)
 
     assert memory.cat_file("/overlap/f") == b"kept"
-
-
-def path_of(uri):
-    return Path(uri.removeprefix("file://"))
-
-
-class LinksOfTheDisk:
-    """A filesystem of the disk that has its own operations, and none for whole trees."""
-
-    get_children = staticmethod(lambda uri: [child.name for child in path_of(uri).iterdir()])
-    is_directory = staticmethod(lambda uri: path_of(uri).is_dir())
-    path_exists = staticmethod(lambda uri: path_of(uri).exists())
-    delete_dir = staticmethod(lambda uri: path_of(uri).rmdir())
-    delete_file = staticmethod(lambda uri: path_of(uri).unlink())
-
-
-@pytest.mark.parametrize("name", ["tree", "tree/link"])
-def test_a_removal_leaves_what_is_behind_a_link(tmp_path, name):
-    (tmp_path / "tree").mkdir()
-    (tmp_path / "outside").mkdir()
-    (tmp_path / "outside" / "f").write_bytes(b"kept")
-    (tmp_path / "tree" / "link").symlink_to(tmp_path / "outside")
-    as_filesystem("file", LinksOfTheDisk()).delete_recursively(f"file://{tmp_path}/{name}")
-
-    assert (tmp_path / "outside" / "f").read_bytes() == b"kept"
-    assert not (tmp_path / "tree" / "link").is_symlink()

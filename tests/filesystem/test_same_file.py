@@ -28,12 +28,11 @@ def care(careless):
 
 @pytest.fixture
 def folder(tmp_path):
-    """A directory with a file d/f, a symbolic and a hard link to it, and a directory e."""
+    """A directory with a file d/f and a link to it, and a directory e."""
     (tmp_path / "d").mkdir()
     (tmp_path / "e").mkdir()
     (tmp_path / "d" / "f").write_bytes(b"kept")
     (tmp_path / "d" / "link").symlink_to("f")
-    (tmp_path / "d" / "hard").hardlink_to(tmp_path / "d" / "f")
     return tmp_path
 
 
@@ -98,18 +97,6 @@ def test_filesystems_of_different_plugins_share_nothing(careless, care):
     assert not any(care.shares_store_with(other) for other in others)
     assert others[0].shares_store_with(others[1])
     assert not others[2].shares_store_with(others[1])
-
-
-@pytest.mark.parametrize("name", ["f", "link", "hard"])
-def test_the_bundled_plugin_keeps_a_file_by_all_its_names(careless, folder, name):
-    copy = gfile.using(careless).copy
-    for source, target in (("f", name), (name, "f")):
-        paths = f"{folder}/d/{source}", f"file://{folder}/d/{target}"
-        copy(*paths, overwrite=True)
-        copy(*reversed(paths), overwrite=True)
-
-    assert (folder / "d" / "f").read_bytes() == b"kept"
-    assert (folder / "d" / "link").is_symlink()
 
 
 @pytest.mark.parametrize("scheme", ["", "file://"])

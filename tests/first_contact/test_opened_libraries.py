@@ -85,23 +85,18 @@ def begun(traces):
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_it_is_found(place, plugin, opened, monkeypatch):
+def test_it_is_found_but_for_what_root_keeps_among_the_systems_libraries(
+    place, plugin, opened, monkeypatch
+):
+    """Where all files of an image have one date, that would be read again at each start."""
     monkeypatch.setenv(place, str(opened))
-
     [finding] = tried(plugin)
-
     assert (finding.offer.schemes, finding.storable) == (("opening",), True)
     [seen] = finding.opened
     assert (seen.path, seen.identity.inode) == (str(opened), opened.stat().st_ino)
 
-
-@pytest.mark.parametrize("place", PLACES)
-def test_what_root_keeps_among_the_systems_libraries_is_left_out(place, plugin, monkeypatch):
-    """Where all files of an image have one date, it would be read again at each start."""
     monkeypatch.setenv(place, "libanl.so.1")
-
     [finding] = tried(plugin)
-
     assert (finding.opened, finding.storable) == ((), True)
 
 
@@ -145,10 +140,18 @@ def test_a_plugin_is_tried_again_when_what_it_opened_has_changed(
     begun(traces)
     assert load(plugin) == GOOD
     assert begun(traces) == [], "it is known"
+    assert ScanCache.of_process().recall(str(plugin)).tried
+
+    change(opened)
+    known = ScanCache.of_process().recall(str(plugin))
+    assert (known.tried, known.finding) == (False, None)
+    opened.chmod(0o666)
+    assert load(plugin)[:2] == ["rejected", "LD-098"]
+    assert begun(traces) == [], "strangers can change it by now"
+
     source = tmp_path / "crash.c"
     source.write_text(CRASHING)
     shutil.copy(link_library("libcrash.so", [compile_object(source)]), opened)
-
     assert load(plugin)[:2] == ["quarantined", "LD-060"]
 
 
@@ -164,6 +167,12 @@ def test_a_plugin_is_tried_again_when_what_it_opened_is_gone(
     assert begun(traces) == ["init", "libx"]
 
 
+def change(library):
+    """Give a library other bytes that mean the same."""
+    with library.open("ab") as stream:
+        stream.write(b"more")
+
+
 def test_a_plugin_that_closes_what_it_opened_is_tried_each_time(
     plugin, opened, traces, monkeypatch, load
 ):
@@ -176,32 +185,6 @@ def test_a_plugin_that_closes_what_it_opened_is_tried_each_time(
         begun(traces)
         assert load(plugin) == GOOD
         assert begun(traces) == ["init", "libx", "more"]
-
-
-def test_a_finding_that_no_longer_holds_leaves_what_the_bytes_say(
-    plugin, opened, monkeypatch, load
-):
-    monkeypatch.setenv("OPENS_IN_INIT", str(opened))
-    load(plugin)
-    assert ScanCache.of_process().recall(str(plugin)).tried
-    with opened.open("ab") as stream:
-        stream.write(b"more")
-
-    known = ScanCache.of_process().recall(str(plugin))
-
-    assert (known.tried, known.finding) == (False, None)
-
-
-def test_a_copy_in_another_folder_is_tried_itself(
-    plugin, opened, traces, monkeypatch, tmp_path, load
-):
-    monkeypatch.setenv("OPENS_IN_INIT", str(opened))
-    assert load(plugin) == GOOD
-    begun(traces)
-    (tmp_path / "elsewhere").mkdir()
-
-    assert load(shutil.copy(plugin, tmp_path / "elsewhere" / plugin.name)) == GOOD
-    assert begun(traces) == ["init", "libx", "more"]
 
 
 # -- trust -----------------------------------------------------------------------------------------
@@ -223,16 +206,18 @@ def test_what_strangers_can_change_is_not_opened_here(
     assert begun(traces) == [], "it need not be tried again to be refused"
 
 
-def test_a_copy_that_was_not_tried_is_judged_alike(
+def test_a_copy_is_tried_in_another_folder_and_judged_alike_in_its_own(
     plugin, opened, traces, monkeypatch, tmp_path, load
 ):
     monkeypatch.setenv("OPENS_IN_INIT", str(opened))
     assert load(plugin) == GOOD
     begun(traces)
-    opened.parent.chmod(0o777)
-    copy = shutil.copy(plugin, tmp_path / "libcopy.so")
+    (tmp_path / "elsewhere").mkdir()
+    assert load(shutil.copy(plugin, tmp_path / "elsewhere" / plugin.name)) == GOOD
+    assert begun(traces) == ["init", "libx", "more"]
 
-    assert load(copy)[:2] == ["rejected", "LD-098"]
+    opened.parent.chmod(0o777)
+    assert load(shutil.copy(plugin, tmp_path / "libcopy.so"))[:2] == ["rejected", "LD-098"]
     assert begun(traces) == [], "its bytes were tried"
 
 
@@ -258,8 +243,7 @@ def test_where_plugins_are_frozen_it_is_in_the_lock_file(plugin, opened, monkeyp
     assert hashlib.sha256(opened.read_bytes()).hexdigest() in message
     lock("--load")
     assert load(plugin, load="eager", mapped=True, **frozen) == GOOD
-    with opened.open("ab") as stream:
-        stream.write(b"more")
+    change(opened)
     assert load(plugin, load="eager", **frozen)[:2] == ["rejected", "LD-098"]
 
 
@@ -274,8 +258,7 @@ def test_what_it_opened_before_does_not_run_when_it_is_not_the_locked_one_any_mo
     assert load(plugin, **frozen) == GOOD
     begun(traces)
     locked = opened.read_bytes()
-    with opened.open("ab") as stream:
-        stream.write(b"more")
+    change(opened)
     found = shutil.copy(plugin, plugin.with_name("libcopy.so")) if is_copy else plugin
 
     for _ in range(2):
@@ -285,20 +268,6 @@ def test_what_it_opened_before_does_not_run_when_it_is_not_the_locked_one_any_mo
     assert begun(traces) == []
     opened.write_bytes(locked)
     assert load(found, **frozen) == GOOD
-
-
-def test_what_it_opened_before_and_strangers_can_change_by_now_does_not_run(
-    plugin, opened, traces, monkeypatch, load
-):
-    monkeypatch.setenv("OPENS_IN_CONSTRUCTOR", str(opened))
-    assert load(plugin) == GOOD
-    begun(traces)
-    with opened.open("ab") as stream:
-        stream.write(b"more")
-    opened.chmod(0o666)
-
-    assert load(plugin)[:2] == ["rejected", "LD-098"]
-    assert begun(traces) == []
 
 
 def test_what_is_locked_does_not_depend_on_what_is_cached(

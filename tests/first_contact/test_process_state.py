@@ -169,23 +169,6 @@ def test_functions_at_each_fork_are_no_change_and_are_found_where_they_crash():
     assert "aborted with SIGABRT" in incident.violation.message
 
 
-@pytest.mark.parametrize(
-    ("deed", "place", "rule"),
-    [
-        ("ALARM", "INIT", "LD-121"),
-        ("NO_FILE_SIZE", "INIT", "LD-120"),
-        ("CRASH", "DESTRUCTOR", "LD-146"),
-    ],
-)
-def test_a_user_can_take_it_as_a_warning(deed, place, rule):
-    limits = Limits(seconds=60.0, accept=frozenset({rule}))
-    found = find_one(deed, place, "filesystem", limits=limits)
-
-    assert found.incident is None
-    assert found.offer.schemes == ("misdeed",)
-    assert [note.message.endswith(f"({rule}, accepted)") for note in found.notes].count(True) == 1
-
-
 @pytest.mark.parametrize("deed", ["FILTER_OPEN", "HIDE_PROC", "NO_FILES", "NO_ADDRESSES"])
 def test_what_breaks_its_own_trial_is_quarantined_and_not_tried_again(deed, monkeypatch):
     library = build_misdeed(deed, "CONSTRUCTOR")

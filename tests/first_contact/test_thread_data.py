@@ -5,8 +5,6 @@ from pathlib import Path
 
 from modular_tf.first_contact.finding import Limits
 from modular_tf.loading.task import Task
-from modular_tf.service.report import State
-from modular_tf.service.service import PluginService
 from tests.first_contact.conftest import PATIENT, find_of
 from tests.fixtures.compiler import compile_object, link_library
 
@@ -32,13 +30,6 @@ def test_a_pointer_to_data_of_the_opening_thread_leads_nowhere():
         f"aborted with SIGABRT (signal 6) in cleanup of scheme 'threaddata', {AT}"
     )
     assert "; the thread that opened the plugin had ended before" in incident.message
-
-
-def test_an_application_never_opens_such_a_plugin():
-    with PluginService(plugin_paths=[_plugin()], bundled=False) as service:
-        (record,) = service.load().plugins
-
-    assert (record.state, record.reason.rule) == (State.QUARANTINED, "LD-060")
 
 
 def test_a_destructor_of_the_threads_data_is_named():

@@ -287,15 +287,23 @@ def test_a_forged_report_excuses_nobody_and_is_cut_plain_text(deed, call, messag
 
 
 @pytest.mark.parametrize(
-    ("deed", "rule"),
-    [("CATCH_INTERRUPT", "LD-066"), ("CHANGE_LOCALE", "LD-067"), ("FORK", "LD-068")],
+    ("deed", "place", "rule"),
+    [
+        ("CATCH_INTERRUPT", "INIT", "LD-066"),
+        ("CHANGE_LOCALE", "INIT", "LD-067"),
+        ("FORK", "INIT", "LD-068"),
+        ("NO_FILE_SIZE", "INIT", "LD-120"),
+        ("ALARM", "INIT", "LD-121"),
+        ("CRASH", "DESTRUCTOR", "LD-146"),
+    ],
 )
-def test_a_user_can_take_it_as_a_warning(deed, rule):
-    found = find_one(deed, limits=Limits(seconds=60.0, accept=frozenset({rule})))
-    (note,) = found.notes
+def test_a_user_can_take_it_as_a_warning(deed, place, rule):
+    limits = Limits(seconds=60.0, accept=frozenset({rule}))
+    found = find_one(deed, place, "filesystem", limits=limits)
 
-    assert (found.incident, note.rule) == (None, "LD-069")
-    assert note.message.endswith(f"{AT} ({rule}, accepted)")
+    assert (found.incident, found.offer) == (None, OFFERS["filesystem"])
+    accepted = [note for note in found.notes if note.message.endswith(f"{AT} ({rule}, accepted)")]
+    assert [note.rule for note in accepted] == ["LD-069"]
 
 
 @pytest.mark.parametrize("deed", ["CRASH", "ALLOCATE_ALL", "FORK_MANY", "CLOSE_OUTPUT"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import itertools
 import weakref
 
 import pytest
@@ -15,10 +14,10 @@ from modular_tf import errors, gfile
 from modular_tf.filesystem.copying import write_whole
 from modular_tf.filesystem.fsspec_bridge import FsspecOps
 from modular_tf.service.service import PluginService
-from tests.fixtures.interrupts import interrupt
+from tests.fixtures.interrupts import interrupted
 
 
-class _Store(MemoryFileSystem):
+class Store(MemoryFileSystem):
     """A store that gets each file at its end, as most clients do it."""
 
     cachable = False
@@ -29,10 +28,10 @@ class _Store(MemoryFileSystem):
         self.is_full = False
 
     def _open(self, path, mode="rb", **_options):
-        return _File(self, path, mode)
+        return File(self, path, mode)
 
 
-class _File(AbstractBufferedFile):
+class File(AbstractBufferedFile):
     def _initiate_upload(self):
         self.parts = b""
 
@@ -50,7 +49,7 @@ class _File(AbstractBufferedFile):
 
 @pytest.fixture
 def store():
-    return _Store()
+    return Store()
 
 
 @pytest.fixture
@@ -65,7 +64,19 @@ def fs(service):
     return service.filesystem("kept")
 
 
-class _Cycle:
+@pytest.fixture
+def begin(fs):
+    """Open a file and write a first part."""
+
+    def open_and_append():
+        file = fs.new_writable_file("kept://f")
+        file.append(b"first")
+        return file
+
+    return open_and_append
+
+
+class Cycle:
     """What only the collector ends."""
 
 
@@ -88,7 +99,7 @@ def test_a_torn_file_is_not_stored_in_whichever_order_the_collector_ends_it(
     store.is_full = True
     with pytest.raises(errors.ResourceExhaustedError) as raised:
         write(bytes(9 << 20))
-    cycle = _Cycle()
+    cycle = Cycle()
     cycle.holds = (cycle, file, raised)
     ended = weakref.ref(cycle)
     del file, write, raised, cycle
@@ -98,13 +109,12 @@ def test_a_torn_file_is_not_stored_in_whichever_order_the_collector_ends_it(
     assert store.stored == {}
 
 
-def test_an_append_that_finds_no_memory_is_our_error_and_stores_nothing(fs, store, monkeypatch):
+def test_an_append_that_finds_no_memory_is_our_error_and_stores_nothing(begin, store, monkeypatch):
     class NoMemory(bytes):
         def __new__(cls, _data):
             raise MemoryError
 
-    file = fs.new_writable_file("kept://f")
-    file.append(b"first")
+    file = begin()
     monkeypatch.setattr("modular_tf.filesystem.fsspec_bridge.bytes", NoMemory, raising=False)
     with pytest.raises(errors.ResourceExhaustedError):
         file.append(bytearray(b"second"))
@@ -114,46 +124,44 @@ def test_an_append_that_finds_no_memory_is_our_error_and_stores_nothing(fs, stor
     assert store.stored == {}
 
 
-def test_a_file_whose_append_was_interrupted_at_any_point_is_not_stored(fs, store):
-    for point in itertools.count(1):  # at the first it has not begun
-        store.stored.clear()
-        file = fs.new_writable_file("kept://f")
-        file.append(b"first")
-        more = interrupt(lambda file=file: file.append(bytearray(b"second")), point=point)
-        del file
+def test_a_file_whose_append_was_interrupted_at_any_point_is_not_stored(begin, store):
+    def append(files):
+        files[0].append(bytearray(b"second"))
+
+    # At the first point it has not begun.
+    for files, more in interrupted(lambda: [begin()], append, first=1):
+        files.clear()
         gc.collect()
         assert bool(store.stored) != more
-        if not more:
-            assert point > 1
-            break
+        store.stored.clear()
 
 
-def test_a_file_that_was_given_what_is_no_bytes_is_stored(fs, store):
-    file = fs.new_writable_file("kept://f")
-    file.append(b"first")
-    with pytest.raises(errors.InvalidArgumentError):
-        file.append("text")
+@pytest.mark.parametrize(
+    ("given", "error", "end", "stored"),
+    [
+        ("text", errors.InvalidArgumentError, lambda file: None, [b"first"]),
+        (
+            b"more than there is room",
+            errors.ResourceExhaustedError,
+            lambda f: f.close(),
+            [b"first"],
+        ),
+        (b"more than there is room", errors.ResourceExhaustedError, lambda f: f.discard(), []),
+    ],
+    ids=["no bytes", "closed", "discarded"],
+)
+def test_a_file_whose_append_fails_is_stored_as_whoever_ends_it_wants(
+    given, error, end, stored, begin, store
+):
+    file = begin()
+    store.is_full = given != "text"
+    with pytest.raises(error):
+        file.append(given)
+    end(file)
     del file
     gc.collect()
 
-    assert [*store.stored.values()] == [b"first"]
-
-
-@pytest.mark.parametrize("closes", [True, False])
-def test_a_torn_file_that_somebody_ends_is_as_that_wants(closes, fs, store):
-    file = fs.new_writable_file("kept://f")
-    file.append(b"first")
-    store.is_full = True
-    with pytest.raises(errors.ResourceExhaustedError):
-        file.append(b"second")
-    if closes:
-        file.close()
-    else:
-        file.discard()
-    del file
-    gc.collect()
-
-    assert [*store.stored.values()] == ([b"first"] if closes else [])
+    assert [*store.stored.values()] == stored
 
 
 @pytest.mark.parametrize("mode", ["w", "wb", "a"])
@@ -164,7 +172,10 @@ def test_a_gfile_that_is_left_before_its_first_write_stores_nothing(mode, servic
     assert store.stored == {}
 
 
-class _Ftp(_Store):
+# ---- Clients that send at once ----
+
+
+class Ftp(Store):
     """A server that has each part of a file as soon as it is sent."""
 
     def __init__(self):
@@ -182,20 +193,7 @@ class _Ftp(_Store):
         return FTPFile(self, path, mode, block_size=4)
 
 
-def test_a_file_that_arrives_as_it_is_written_stays_as_far_as_it_was_written():
-    ftp = _Ftp()
-    with PluginService(bundled=False) as service:
-        service.register_filesystem("served", ftp)
-        fs = service.filesystem("served")
-        file = fs.new_writable_file("served://f")
-        file.append(b"12345678")
-        file.append(b"9")
-        file.__exit__(ArithmeticError, ArithmeticError(), None)
-
-    assert list(ftp.stored.values()) == [b"123456789"]
-
-
-class _Dbfs(_Store):
+class Dbfs(Store):
     """A server that has the blocks of a file as they are sent, instead of the old file."""
 
     def _create_handle(self, path):
@@ -213,11 +211,26 @@ class _Dbfs(_Store):
         return dbfs.DatabricksFile(self, path, mode)
 
 
-@pytest.mark.parametrize("client", [_Ftp, _Dbfs])
+def test_a_file_that_arrives_as_it_is_written_stays_as_far_as_it_was_written():
+    ftp = Ftp()
+    with PluginService(bundled=False) as service:
+        service.register_filesystem("served", ftp)
+        file = service.filesystem("served").new_writable_file("served://f")
+        file.append(b"12345678")
+        file.append(b"9")
+        file.__exit__(ArithmeticError, ArithmeticError(), None)
+
+    assert list(ftp.stored.values()) == [b"123456789"]
+
+
+@pytest.mark.parametrize("client", [Ftp, Dbfs])
 def test_a_client_that_sends_at_once_stores_nothing_by_its_close(client):
     file = FsspecOps(client()).new_writable_file("served://f")
 
     assert not file.is_stored_by_close
+
+
+# ---- Files that replace others ----
 
 
 @pytest.fixture(params=["client", "wrapped"])
@@ -238,21 +251,14 @@ def test_a_store_that_keeps_a_file_until_it_is_closed_gets_a_new_one_by_its_name
     assert store.stored == {"/f": b"new"}
 
 
-def _write_and_fail(writer):
-    writer.append(b"new")
-    raise ArithmeticError
+@pytest.mark.parametrize("may_rename", [True, False])
+def test_what_fails_leaves_the_file_of_such_a_store_as_it_was(overwritten, store, may_rename):
+    def write_and_fail(writer):
+        writer.append(b"new")
+        raise ArithmeticError
 
-
-def test_what_fails_leaves_the_file_of_such_a_store_as_it_was(overwritten, store):
     with pytest.raises(ArithmeticError):
-        write_whole(*overwritten, _write_and_fail)
+        write_whole(*overwritten, write_and_fail, may_rename=may_rename)
 
     assert store.stored == {}
-    assert store.cat_file("/f") == b"old"
-
-
-def test_what_fails_deletes_nothing_of_such_a_store_where_nothing_is_renamed(overwritten, store):
-    with pytest.raises(ArithmeticError):
-        write_whole(*overwritten, _write_and_fail, may_rename=False)
-
     assert store.cat_file("/f") == b"old"

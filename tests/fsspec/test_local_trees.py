@@ -7,12 +7,6 @@ import os
 import pytest
 
 from modular_tf.errors import FailedPreconditionError
-from modular_tf.fsspec import ModularFileSystem
-
-
-@pytest.fixture
-def fs(service):
-    return ModularFileSystem("ram", service=service)
 
 
 @pytest.fixture
@@ -28,12 +22,6 @@ def tree(tmp_path):
     return tmp_path / "tree"
 
 
-@pytest.fixture
-def top(fs, tmp_path):
-    fs.makedirs(f"put{tmp_path}")
-    return f"put{tmp_path}"
-
-
 def contents(fs, top):
     return {path.removeprefix(f"{top}/"): fs.cat_file(path) for path in fs.find(top)}
 
@@ -41,48 +29,42 @@ def contents(fs, top):
 WHOLE = {"a": b"a", "file": b"a", "sub/link/b": b"b", "sub/link/deep/c": b"c"}
 
 
-def below(directory, files):
-    return {f"{directory}/{name}": data for name, data in files.items()}
+def below(directory, *names):
+    return {f"{directory}/{name}": WHOLE[name] for name in names or WHOLE}
 
 
 @pytest.mark.parametrize(
-    ("source", "target", "arrived"),
+    ("source", "target", "options", "arrived"),
     [
-        ("", "/new", below("new", WHOLE)),
-        ("", "/", below("tree", WHOLE)),
-        ("/", "/new/", below("new", WHOLE)),
-        ("/*", "/new", below("new", WHOLE)),
-        ("/**", "/new", below("new", WHOLE)),
-        ("/sub/l*", "/new", below("new", {"b": b"b", "deep/c": b"c"})),
+        ("", "/new", {}, below("new")),
+        ("", "/", {}, below("tree")),
+        ("/", "/new/", {}, below("new")),
+        ("/*", "/new", {}, below("new")),
+        ("/**", "/new", {}, below("new")),
+        ("/sub/l*", "/new", {}, {"new/b": b"b", "new/deep/c": b"c"}),
+        ("", "/new", {"maxdepth": 3}, below("new", "a", "file", "sub/link/b")),
+        (["/a", "/sub"], "/new/", {}, {"new/a": b"a", "new/b": b"b", "new/c": b"c"}),
     ],
 )
-def test_what_is_behind_a_link_to_a_directory_arrives(fs, tree, top, source, target, arrived):
-    fs.put(f"{tree}{source}", f"{top}{target}", recursive=True)
+def test_what_is_behind_a_link_to_a_directory_arrives(
+    ram, tree, ram_path, source, target, options, arrived
+):
+    is_list = isinstance(source, list)
+    sources = [f"{tree}{one}" for one in source] if is_list else f"{tree}{source}"
+    ram.put(sources, f"{ram_path}{target}", recursive=True, **options)
 
-    assert contents(fs, top) == arrived
-
-
-def test_what_lies_deeper_than_wanted_does_not_arrive(fs, tree, top):
-    fs.put(str(tree), f"{top}/new", recursive=True, maxdepth=3)
-
-    assert contents(fs, f"{top}/new") == {name: WHOLE[name] for name in ("a", "file", "sub/link/b")}
+    assert contents(ram, ram_path) == arrived
 
 
-def test_a_list_of_trees_arrives(fs, tree, top):
-    fs.put([str(tree / "a"), str(tree / "sub")], f"{top}/new/", recursive=True)
-
-    assert sorted(contents(fs, top).values()) == [b"a", b"b", b"c"]
-
-
-def test_a_link_that_leads_back_is_named_before_anything_is_copied(fs, tree, top):
+def test_a_link_that_leads_back_is_named_before_anything_is_copied(ram, tree, ram_path):
     (tree / "sub" / "back").symlink_to(tree)
 
     with pytest.raises(FailedPreconditionError, match=r"sub/back.*leads back"):
-        fs.put(str(tree), f"{top}/new", recursive=True)
-    assert contents(fs, top) == {}
+        ram.put(str(tree), f"{ram_path}/new", recursive=True)
+    assert contents(ram, ram_path) == {}
 
 
-def test_a_directory_that_cannot_be_listed_is_named(fs, tree, top, monkeypatch):
+def test_a_directory_that_cannot_be_listed_is_named(ram, tree, ram_path, monkeypatch):
     listed = os.listdir
 
     def refuse(path):
@@ -92,11 +74,10 @@ def test_a_directory_that_cannot_be_listed_is_named(fs, tree, top, monkeypatch):
 
     monkeypatch.setattr(os, "listdir", refuse)
     with pytest.raises(PermissionError, match="deep"):
-        fs.put(str(tree), f"{top}/new", recursive=True)
+        ram.put(str(tree), f"{ram_path}/new", recursive=True)
 
 
-def test_a_tree_with_links_comes_back_whole(service, fs, tree, tmp_path):
-    local = ModularFileSystem("file", service=service)
+def test_a_tree_with_links_comes_back_whole(local, tree, tmp_path):
     local.get(str(tree), str(tmp_path / "copy"), recursive=True)
 
     assert contents(local, str(tmp_path / "copy")) == WHOLE
@@ -107,16 +88,13 @@ def test_a_tree_with_links_comes_back_whole(service, fs, tree, tmp_path):
     ("source", "recursive"),
     [("", True), ("/sub", True), ("/sub/*", True), ("/sub/*", False), ("/sub/none", False)],
 )
-def test_a_link_that_leads_nowhere_is_named(service, tree, tmp_path, operation, source, recursive):
+def test_a_link_that_leads_nowhere_is_named(local, tree, tmp_path, operation, source, recursive):
     (tree / "sub" / "none").symlink_to("nothing")
-    local = ModularFileSystem("file", service=service)
 
     with pytest.raises(FileNotFoundError, match="sub/none"):
         getattr(local, operation)(f"{tree}{source}", f"{tmp_path}/new/", recursive=recursive)
 
 
-def test_a_file_that_cannot_arrive_is_named(service, tree, tmp_path):
-    local = ModularFileSystem("file", service=service)
-
+def test_a_file_that_cannot_arrive_is_named(local, tree, tmp_path):
     with pytest.raises(FileNotFoundError, match="missing"):
         local.copy(f"{tree}/a", f"{tmp_path}/missing/b", recursive=True)

@@ -1,16 +1,31 @@
-"""Filesystems travel to other processes, where the plugin is loaded again."""
+"""Filesystems travel to other processes and machines, where the plugin is found and loaded again.
+
+It is found by distribution and version, or by path; where it is missing, the error says so.
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import multiprocessing
+import os
 import pickle
+import shutil
+from pathlib import Path
 
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from modular_tf import errors
-from modular_tf.fsspec import ModularFileSystem
+from modular_tf.fsspec import ModularFileSystem, filesystem_class
 from modular_tf.service.service import PluginService
+from tests.fixtures.forked_children import in_a_fork
+
+# ---- within the process ----
+
+
+def ram_library(service):
+    return next(record.path for record in service.plugins() if "ram" in record.schemes)
 
 
 def test_within_the_process_the_same_service_serves_on(service, ram, ram_path):
@@ -22,65 +37,13 @@ def test_within_the_process_the_same_service_serves_on(service, ram, ram_path):
     assert again.cat_file(f"{ram_path}/x") == b"here"
 
 
-def test_options_travel_along(service):
+def test_options_and_classes_travel_along(service):
     fs = ModularFileSystem("ram", service=service, auto_mkdir=True, use_listings_cache=True)
     again = pickle.loads(pickle.dumps(fs))
 
     assert again.auto_mkdir
     assert again.dircache.use_listings_cache
-
-
-def _read(fs, path):
-    return fs.cat_file(path), fs.fsid
-
-
-@pytest.mark.parametrize("method", ["spawn", "forkserver"])
-def test_another_process_loads_the_plugin_again(service, tmp_path, method):
-    (tmp_path / "x").write_bytes(b"from the parent")
-    fs = ModularFileSystem("file", service=service)
-    with multiprocessing.get_context(method).Pool(1) as pool:
-        answer = pool.apply(_read, (fs, str(tmp_path / "x")))
-
-    assert answer == (b"from the parent", fs.fsid)
-
-
-def test_in_another_process_one_service_serves_all_that_arrive(run_python, service, tmp_path):
-    blob = tmp_path / "blob"
-    blob.write_bytes(
-        pickle.dumps([ModularFileSystem(scheme, service=service) for scheme in ("file", "file")])
-    )
-    run_python(
-        """
-        import pathlib, pickle, sys
-        one, two = pickle.loads(pathlib.Path(sys.argv[1]).read_bytes())
-        assert one.service is two.service
-        assert one == two
-        one.pipe_file("made", b"made")
-        assert pathlib.Path("made").read_bytes() == b"made"
-        """,
-        blob,
-    )
-
-
-def test_a_plugin_that_is_gone_is_named(run_python, tmp_path):
-    run_python(
-        """
-        import pickle, shutil, sys, os
-        from modular_tf.fsspec import ModularFileSystem
-        from modular_tf.service.service import PluginService
-        with PluginService() as service:
-            service.discover(); service.load()
-            plugin = next(p.path for p in service.plugins() if "ram" in p.schemes)
-        shutil.copy(plugin, "copy.so")
-        open("copy.so", "ab").write(b"\\0")  # else it would be the bundled one
-        fs = ModularFileSystem("ram", plugin=os.path.abspath("copy.so"))
-        open("blob", "wb").write(pickle.dumps(fs))
-        os.remove("copy.so")
-        """
-    )
-    child = run_python("import pickle; pickle.load(open('blob', 'rb')).exists('x')", status=1)
-
-    assert "copy.so" in child.stderr.splitlines()[-1]
+    assert pickle.loads(pickle.dumps(filesystem_class("s3"))) is filesystem_class("s3")
 
 
 def test_a_filesystem_that_only_this_process_has_says_so():
@@ -92,16 +55,169 @@ def test_a_filesystem_that_only_this_process_has_says_so():
             pickle.dumps(fs)
 
 
-def test_classes_travel_by_name():
-    from modular_tf.fsspec import filesystem_class
-
-    assert pickle.loads(pickle.dumps(filesystem_class("s3"))) is filesystem_class("s3")
-
-
-def test_json_round_trips_a_filesystem_made_from_a_plugin(service, ram_path, ram):
-    plugin = next(p.path for p in service.plugins() if "ram" in p.schemes)
-    fs = ModularFileSystem("ram", plugin=plugin)
+def test_json_round_trips_a_filesystem_made_from_a_plugin(service):
+    fs = ModularFileSystem("ram", plugin=ram_library(service))
     again = ModularFileSystem.from_json(fs.to_json())
 
     assert again == fs
     assert again.service is fs.service
+
+
+# ---- in other processes ----
+
+
+def read(fs, path):
+    return fs.cat_file(path), fs.fsid
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_another_process_loads_the_plugin_again(local, tmp_path, method):
+    (tmp_path / "x").write_bytes(b"from the parent")
+    with multiprocessing.get_context(method).Pool(1) as pool:
+        answer = pool.apply(read, (local, str(tmp_path / "x")))
+
+    assert answer == (b"from the parent", local.fsid)
+
+
+@in_a_fork
+def open_two():
+    one, two = pickle.loads(Path("blob").read_bytes())
+    assert one.service is two.service
+    assert one == two
+    one.pipe_file("made", b"made")
+    assert Path("made").read_bytes() == b"made"
+
+
+def test_in_another_process_one_service_serves_all_that_arrive(run_forked, service, tmp_path):
+    both = [ModularFileSystem(scheme, service=service) for scheme in ("file", "file")]
+    (tmp_path / "blob").write_bytes(pickle.dumps(both))
+    open_two(run_forked)
+
+
+# ---- on other machines ----
+
+PICKLE = """
+    import pathlib, pickle, sys
+    import modular_tf as mtf
+    service = mtf.PluginService(bundled=False)
+    service.load()
+    fs = mtf.fsspec.ModularFileSystem("ram", service=service)
+    assert service.schemes() == {"ram": fs.filesystem.plugin}
+    pathlib.Path("blob").write_bytes(pickle.dumps(fs))
+"""
+READ = """
+    import pickle
+    fs, again = (pickle.load(open("blob", "rb")) for _ in range(2))
+    assert fs.service is again.service
+    fs.pipe_file("x", b"by the plugin")
+    print([p.path for p in fs.service.plugins() if "ram" in p.schemes])
+"""
+REFUSED = """
+    import pickle
+    from modular_tf.errors import NotFoundError
+    fs = pickle.load(open("blob", "rb"))  # libraries that unpickle in their own threads go on
+    assert len(pickle.dumps(fs)) > 100
+    try:
+        fs.exists("x")
+    except NotFoundError as error:
+        assert str(pickle.loads(pickle.dumps(error))) == str(error)
+        print(error)
+"""
+
+
+@pytest.fixture
+def run_with(run_forked):
+    """Run code where some folders are like site-packages."""
+
+    def run(code, *sites, **variables):
+        places = f"import sys; sys.path[:0] = {list(map(str, sites))!r}\n"
+        return run_forked(places + _dedented(code), env=variables).stdout.strip()
+
+    return run
+
+
+def _dedented(code):
+    return "\n".join(line.removeprefix("    ") for line in code.splitlines())
+
+
+@pytest.fixture(scope="module")
+def library(service):
+    """The bytes of a plugin that serves `ram`, which are not those of the bundled one."""
+    return Path(ram_library(service)).read_bytes() + b"\0"
+
+
+@pytest.fixture
+def install(tmp_path, library):
+    """Install the plugin into a folder like site-packages, as a version of a distribution."""
+
+    def make(folder, version="1.0", more=b"", name="my-store"):
+        site = tmp_path / folder
+        file = f"{name.replace('-', '_')}/libstore.so"
+        (site / file).parent.mkdir(parents=True)
+        (site / file).write_bytes(library + more)
+        digest = base64.urlsafe_b64encode(hashlib.sha256(library + more).digest()).rstrip(b"=")
+        metadata = site / f"{name.replace('-', '_')}-{version}.dist-info"
+        metadata.mkdir()
+        (metadata / "METADATA").write_text(f"Name: {name}\nVersion: {version}\n")
+        (metadata / "RECORD").write_text(f"{file},sha256={digest.decode()},\n")
+        return site
+
+    return make
+
+
+@pytest.fixture
+def sent(install, run_with):
+    """Pickle a filesystem on a machine that is gone then: `blob` in the working directory."""
+
+    def send(**distribution):
+        site = install("sender", **distribution)
+        run_with(PICKLE, site)
+        shutil.rmtree(site)
+
+    return send
+
+
+def test_it_is_found_where_another_environment_has_it(sent, install, run_with):
+    sent()
+    site = install("elsewhere")
+
+    assert run_with(READ, site) == str([str(site / "my_store" / "libstore.so")])
+
+
+@pytest.mark.parametrize("folder", [None, "newer", "sender"])
+def test_a_machine_without_it_says_what_to_install(folder, sent, install, run_with):
+    """Another version is named and not taken, nor is another file at the same path."""
+    sent()
+    sites = [] if folder is None else [install(folder, version="2.0", more=b"newer")]
+    message = run_with(REFUSED, *sites)
+
+    assert "Install it there: pip install my-store==1.0" in message
+    assert ("libstore.so of my-store 1.0" if folder is None else "my-store 2.0") in message
+    if folder == "newer":
+        assert f"{sites[0] / 'my_store' / 'libstore.so'} of my-store 2.0" in message
+
+
+def test_a_well_known_package_is_installed_without_what_it_does_not_need(sent, run_with):
+    sent(name="tensorflow-io", version="0.37.1")
+
+    assert "modular-tf fetch tensorflow-io==0.37.1" in run_with(REFUSED)
+
+
+def test_a_file_of_no_distribution_is_to_be_copied(run_with, tmp_path, library):
+    (tmp_path / "own.so").write_bytes(library)
+    run_with(PICKLE, MODULAR_TF_PLUGIN_PATH=str(tmp_path / "own.so"))
+    (tmp_path / "own.so").unlink()
+    message = run_with(REFUSED)
+
+    assert "Put the same file on each machine" in message
+    assert str(tmp_path / "own.so") in message
+    assert "pip" not in message
+
+
+def test_bundled_plugins_are_those_of_the_machine(run_with, service, tmp_path):
+    blob, path = pickle.dumps(ModularFileSystem("ram", service=service)), ram_library(service)
+    elsewhere = path.replace(os.sep, "_", 1)  # of the same length, as pickles note it
+    assert path.encode() in blob
+    (tmp_path / "blob").write_bytes(blob.replace(path.encode(), elsewhere.encode()))
+
+    assert path in run_with(READ)

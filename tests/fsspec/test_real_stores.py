@@ -1,112 +1,50 @@
-"""pandas, pyarrow and other processes on cloud stores, by tensorflow-io's plugins, unmodified."""
+"""pyarrow and other processes on cloud stores, by tensorflow-io's plugins, unmodified."""
 
 from __future__ import annotations
 
 import pytest
 
-pytestmark = [pytest.mark.emulator, pytest.mark.wild]
-
 PREPARE = """
-    import sys
-    import fsspec
-    import modular_tf as mtf
+import sys
+import fsspec
+import modular_tf as mtf
 
-    plugin, base = sys.argv[1:]
-    service = mtf.PluginService(plugin_paths=[plugin], bundled=False)
-    service.load()
-    scheme = base.partition("://")[0]
-    assert scheme in mtf.fsspec.register(service, clobber=True, schemes=[scheme]).taken
-    fs, path = fsspec.url_to_fs(base)
-    assert isinstance(fs, mtf.fsspec.ModularFileSystem)
+plugin, base = sys.argv[1:]
+service = mtf.PluginService(plugin_paths=[plugin], bundled=False)
+service.load()
+scheme = base.partition("://")[0]
+assert scheme in mtf.fsspec.register(service, clobber=True, schemes=[scheme]).taken
+fs, path = fsspec.url_to_fs(base)
+assert isinstance(fs, mtf.fsspec.ModularFileSystem)
 """
+PYARROW = """
+import pyarrow as pa, pyarrow.dataset, pyarrow.parquet
 
-
-@pytest.fixture(params=["s3", "gs"])
-def store(request, wild_plugins):
-    """The plugin, an empty place in its store, and what the plugin's process must know."""
-    if request.param == "s3":
-        store, plugin = request.getfixturevalue("s3_store"), wild_plugins.io_library
-    else:
-        store, plugin = request.getfixturevalue("gcs_store"), wild_plugins.gcs_library
-    return plugin, store.uri(request.node.name.partition("[")[0]), store.environment
-
-
-def test_pandas_reads_and_writes_csv(run_python, store):
-    plugin, base, environment = store
-    run_python(
-        PREPARE
-        + """
-    import pandas as pd
-
-    frame = pd.DataFrame({"n": range(50_000), "text": [f"row {i}" for i in range(50_000)]})
-    frame.to_csv(f"{base}/x.csv", index=False)
-    pd.testing.assert_frame_equal(pd.read_csv(f"{base}/x.csv"), frame)
-    try:
-        pd.read_csv(f"{base}/missing.csv")
-    except FileNotFoundError as error:
-        assert "missing.csv" in str(error)
-    else:
-        raise AssertionError("a missing file was read")
-    """,
-        plugin,
-        base,
-        env=environment,
-    )
-
-
-def test_pyarrow_reads_and_writes_datasets(run_python, store):
-    plugin, base, environment = store
-    run_python(
-        PREPARE
-        + """
-    import pyarrow as pa, pyarrow.dataset, pyarrow.parquet
-
-    table = pa.table({"n": list(range(1000)), "part": [i % 3 for i in range(1000)]})
-    pa.parquet.write_to_dataset(table, path, partition_cols=["part"], filesystem=fs)
-    found = pa.dataset.dataset(path, filesystem=fs, partitioning="hive")
-    assert found.count_rows() == 1000
-    assert found.to_table(filter=pa.dataset.field("part") == 1).num_rows == 333
-    """,
-        plugin,
-        base,
-        env=environment,
-    )
-
-
-def test_the_tree_can_be_worked_with(run_python, store):
-    plugin, base, environment = store
-    run_python(
-        PREPARE
-        + """
-    content = bytes(range(256)) * 4096
-    for name in ("a.bin", "sub/b.bin", "sub/deep/c.bin"):
-        fs.pipe_file(f"{path}/{name}", content)
-    fs.invalidate_cache()
-    assert fs.find(path) == [f"{path}/{n}" for n in ("a.bin", "sub/b.bin", "sub/deep/c.bin")]
-    assert fs.glob(f"{path}/*/*.bin") == [f"{path}/sub/b.bin"]
-    assert fs.cat_file(f"{path}/sub/b.bin", 1000, 5000) == content[1000:5000]
-    assert fs.info(f"{path}/a.bin")["size"] == len(content)
-    assert fs.isdir(f"{path}/sub") and not fs.exists(f"{path}/none")
-    fs.cp_file(f"{path}/a.bin", f"{path}/copy.bin")
-    fs.mv(f"{path}/copy.bin", f"{path}/moved.bin")
-    assert fs.cat_file(f"{path}/moved.bin") == content
-    assert not fs.exists(f"{path}/copy.bin")
-    fs.rm(f"{path}/sub", recursive=True)
-    fs.invalidate_cache()
-    assert fs.find(path) == [f"{path}/a.bin", f"{path}/moved.bin"]
-    """,
-        plugin,
-        base,
-        env=environment,
-        timeout=240,
-    )
-
-
-def test_other_processes_load_the_plugin_for_themselves(run_python, store, tmp_path):
-    plugin, base, environment = store
-    program = tmp_path / "program.py"
-    program.write_text(
-        """
+table = pa.table({"n": list(range(1000)), "part": [i % 3 for i in range(1000)]})
+pa.parquet.write_to_dataset(table, path, partition_cols=["part"], filesystem=fs)
+found = pa.dataset.dataset(path, filesystem=fs, partitioning="hive")
+assert found.count_rows() == 1000
+assert found.to_table(filter=pa.dataset.field("part") == 1).num_rows == 333
+"""
+TREE = """
+content = bytes(range(256)) * 4096
+for name in ("a.bin", "sub/b.bin", "sub/deep/c.bin"):
+    fs.pipe_file(f"{path}/{name}", content)
+fs.invalidate_cache()
+assert fs.find(path) == [f"{path}/{n}" for n in ("a.bin", "sub/b.bin", "sub/deep/c.bin")]
+assert fs.glob(f"{path}/*/*.bin") == [f"{path}/sub/b.bin"]
+assert fs.cat_file(f"{path}/sub/b.bin", 1000, 5000) == content[1000:5000]
+assert fs.info(f"{path}/a.bin")["size"] == len(content)
+assert fs.isdir(f"{path}/sub") and not fs.exists(f"{path}/none")
+fs.cp_file(f"{path}/a.bin", f"{path}/copy.bin")
+fs.mv(f"{path}/copy.bin", f"{path}/moved.bin")
+assert fs.cat_file(f"{path}/moved.bin") == content
+assert not fs.exists(f"{path}/copy.bin")
+fs.rm(f"{path}/sub", recursive=True)
+fs.invalidate_cache()
+assert fs.find(path) == [f"{path}/a.bin", f"{path}/moved.bin"]
+"""
+OTHER_PROCESSES = """
 import multiprocessing
 import sys
 
@@ -128,25 +66,59 @@ if __name__ == "__main__":
         pool.close()
         pool.join()
 """
-    )
-    run_python(program, plugin, base, env=environment)
+COMMANDS = """
+import pathlib, sys
+from modular_tf.cli.main import run
+
+plugin, base = sys.argv[1:]
+source = pathlib.Path("source")
+(source / "sub").mkdir(parents=True)
+(source / "a").write_bytes(bytes(range(256)) * 20_000)
+(source / "sub" / "b").write_bytes(b"b")
+for words, status in (
+    (f"mkdir -p {base}", 0),
+    (f"cp -r source {base}/tree", 0),
+    (f"cp -r {base}/tree back", 0),
+    (f"ls {base}/tree", 0),
+    (f"cat {base}/tree/sub/b", 0),
+    (f"rm -r {base}/tree", 0),
+    (f"stat {base}/tree", 1),
+):
+    assert int(run(["--plugin", plugin, "fs", *words.split()])) == status, words
+back = pathlib.Path("back")
+assert (back / "a").read_bytes() == (source / "a").read_bytes()
+assert (back / "sub" / "b").read_bytes() == b"b"
+"""
+WORK = {"pyarrow": PREPARE + PYARROW, "a tree": PREPARE + TREE}
+WORK["commands"] = COMMANDS
+
+STORES = [
+    pytest.param("s3", marks=pytest.mark.xdist_group("fsspec at moto")),
+    pytest.param("gs", marks=pytest.mark.xdist_group("fsspec at gs")),
+]
+pytestmark = [pytest.mark.emulator, pytest.mark.wild]
 
 
-def test_the_command_line_copies_to_a_store_and_back(store, tmp_path, mtf_in):
-    plugin, base, environment = store
-    source = tmp_path / "source"
-    (source / "sub").mkdir(parents=True)
-    (source / "a").write_bytes(bytes(range(256)) * 20_000)
-    (source / "sub" / "b").write_bytes(b"b")
-    command = mtf_in(environment, "--plugin", plugin)
+@pytest.fixture(params=STORES)
+def store(request, wild_plugins):
+    """The plugin, an empty place in its store, and what the plugin's process must know."""
+    is_s3 = request.param == "s3"
+    store = request.getfixturevalue("s3_store" if is_s3 else "gcs_store")
+    plugin = wild_plugins.io_library if is_s3 else wild_plugins.gcs_library
+    place = request.node.callspec.params.get("work", "processes").replace(" ", "-")
+    return plugin, store.uri(place), store.environment
 
-    command("fs", "mkdir", "-p", base)
-    command("fs", "cp", "-r", source, f"{base}/tree")
-    command("fs", "cp", "-r", f"{base}/tree", tmp_path / "back")
 
-    assert (tmp_path / "back" / "a").read_bytes() == (source / "a").read_bytes()
-    assert (tmp_path / "back" / "sub" / "b").read_bytes() == b"b"
-    assert command("fs", "ls", f"{base}/tree").splitlines() == ["a", "sub"]
-    assert command("fs", "cat", f"{base}/tree/sub/b") == "b"
-    command("fs", "rm", "-r", f"{base}/tree")
-    assert command("fs", "stat", f"{base}/tree", status=1) == ""
+@pytest.mark.parametrize("work", WORK)
+def test_a_store_serves(work, run_forked, store):
+    *arguments, environment = store
+    done = run_forked(WORK[work], *arguments, env=environment, timeout=240)
+
+    assert work != "commands" or done.stdout.split() == ["a", "sub", "b"]
+
+
+def test_other_processes_load_the_plugin_for_themselves(run_python, store, tmp_path):
+    *arguments, environment = store
+    program = tmp_path / "program.py"
+    program.write_text(OTHER_PROCESSES)
+    run_python(program, *arguments, env=environment)

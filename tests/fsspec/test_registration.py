@@ -6,30 +6,48 @@ import itertools
 import pickle
 import sys
 import types
+import warnings
 
 import fsspec
 import pytest
+from fsspec.implementations.local import LocalFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 from fsspec.registry import known_implementations
 
 from modular_tf import errors
-from modular_tf.fsspec import ModularFileSystem, register
+from modular_tf.fsspec import ModularFileSystem, OwnClientWarning, register, registration
 from modular_tf.service.service import PluginService
-from tests.fixtures.interrupts import interrupt, points
+from tests.fixtures.interrupts import interrupted
 
 pytestmark = [
     pytest.mark.usefixtures("untouched_registry"),
     pytest.mark.filterwarnings("ignore::modular_tf.fsspec.OwnClientWarning"),
 ]
+MEMORY = "fsspec.implementations.memory.MemoryFileSystem"
+
+
+def service_of(*schemes):
+    """Return a service that serves memory under some schemes."""
+    service = PluginService(bundled=False)
+    for scheme in schemes:
+        service.register_filesystem(scheme, MemoryFileSystem(global_store=False))
+    return service
 
 
 @pytest.fixture
 def memory_service():
     """A service that serves memory under names that fsspec knows, and one it does not."""
-    with PluginService(bundled=False) as service:
-        for scheme in ("s3", "memory", "mine"):
-            service.register_filesystem(scheme, MemoryFileSystem(global_store=False))
+    with service_of("s3", "memory", "mine") as service:
         yield service
+
+
+@pytest.fixture
+def services():
+    """Three services, each with a filesystem of its own for `mine`."""
+    made = [service_of("mine") for _ in range(3)]
+    yield made
+    for service in made:
+        service.close()
 
 
 @pytest.fixture
@@ -37,74 +55,94 @@ def s3fs_is_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "s3fs", None)
 
 
-@pytest.fixture
-def s3fs_is_installed(monkeypatch):
-    monkeypatch.setitem(sys.modules, "s3fs", types.ModuleType("s3fs"))
+def opened_by(protocol):
+    return fsspec.filesystem(protocol).service
+
+
+# ---- What is taken ----
 
 
 def test_every_free_scheme_is_taken(memory_service, s3fs_is_missing):
-    registration = register(memory_service)
+    taken = register(memory_service).taken
 
-    assert set(registration.taken) == {"s3", "mine"}
-    for scheme in registration.taken:
+    assert set(taken) == {"s3", "mine"}
+    for scheme in taken:
         assert isinstance(fsspec.filesystem(scheme), ModularFileSystem)
     with fsspec.open("s3://bucket/key", "wb") as file:
         file.write(b"by the plugin")
     assert memory_service.filesystem("s3").stat("s3://bucket/key").length == 13
 
 
-def test_what_works_already_is_left_alone_and_named(memory_service, s3fs_is_installed):
-    registration = register(memory_service)
+def test_what_works_already_is_left_alone_and_named(memory_service, monkeypatch):
+    monkeypatch.setitem(sys.modules, "s3fs", types.ModuleType("s3fs"))
+    made = register(memory_service)
 
-    assert set(registration.taken) == {"mine"}
-    assert registration.kept == {
-        "s3": known_implementations["s3"]["class"],
-        "memory": "fsspec.implementations.memory.MemoryFileSystem",
-    }
+    assert set(made.taken) == {"mine"}
+    assert made.kept == {"s3": known_implementations["s3"]["class"], "memory": MEMORY}
     assert isinstance(fsspec.filesystem("memory"), MemoryFileSystem)
+
+
+@pytest.mark.parametrize(
+    "at_import", ["import no_such_module_of_it", "sys.no_such_name", "1 / 0", "def"]
+)
+def test_a_client_that_is_broken_serves_nobody(at_import, memory_service, tmp_path, monkeypatch):
+    """As with a botocore that does not fit it; the other schemes do not suffer."""
+    (tmp_path / "s3fs.py").write_text(f"import sys\n{at_import}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "s3fs", raising=False)
+    assert set(register(memory_service).taken) == {"s3", "mine"}
 
 
 def test_a_conflict_over_a_named_scheme_is_an_error_that_names_both(memory_service):
     with pytest.raises(errors.AlreadyExistsError) as caught:
         register(memory_service, schemes=["mine", "memory"])
 
-    assert "MemoryFileSystem" in str(caught.value)
-    assert memory_service.schemes()["memory"] in str(caught.value)
-    assert "clobber=True" in str(caught.value)
+    for word in ("MemoryFileSystem", memory_service.schemes()["memory"], "clobber=True"):
+        assert word in str(caught.value)
     assert "mine" not in fsspec.registry  # nothing was taken by halves
+
+
+def test_only_named_schemes_are_taken(memory_service):
+    assert register(memory_service, schemes=["mine"]).taken == ("mine",)
+    with pytest.raises(errors.NotFoundError, match="mine"):
+        register(memory_service, schemes=["theirs"])
+
+
+def test_local_files_are_left_alone_unless_they_are_named(service):
+    for clobber in (False, True):
+        made = register(service, clobber=clobber)
+        assert "ram" in made.taken
+        assert "" not in made.taken
+        assert made.kept == {"file": "fsspec.implementations.local.LocalFileSystem"}
+        made.undo()
+    made = register(service, clobber=True, schemes=["file"])
+    assert made.taken == ("file",)
+    made.undo()
+    assert isinstance(fsspec.filesystem("file"), LocalFileSystem)
+
+
+# ---- What is given back ----
 
 
 def test_clobber_takes_and_undo_gives_back(memory_service):
     fsspec.filesystem("memory")
-    registration = register(memory_service, clobber=True, schemes=["memory", "mine"])
+    made = register(memory_service, clobber=True, schemes=["memory", "mine"])
     assert isinstance(fsspec.filesystem("memory"), ModularFileSystem)
-
-    registration.undo()
-    registration.undo()
+    made.undo()
+    made.undo()
 
     assert isinstance(fsspec.filesystem("memory"), MemoryFileSystem)
     assert "mine" not in fsspec.registry
 
 
-def test_registering_again_moves_the_schemes_to_the_new_service(memory_service, s3fs_is_missing):
+def test_registering_again_moves_the_schemes_to_the_new_service(
+    memory_service, services, s3fs_is_missing
+):
     register(memory_service)
-    with PluginService(bundled=False) as other:
-        other.register_filesystem("mine", MemoryFileSystem(global_store=False))
-        register(other)
+    register(services[0])
 
-        assert fsspec.filesystem("mine").service is other
-        assert fsspec.filesystem("s3").service is memory_service
-
-
-@pytest.fixture
-def services():
-    """Three services, each with a filesystem of its own for `mine`."""
-    made = [PluginService(bundled=False) for _ in range(3)]
-    for service in made:
-        service.register_filesystem("mine", MemoryFileSystem(global_store=False))
-    yield made
-    for service in made:
-        service.close()
+    assert opened_by("mine") is services[0]
+    assert opened_by("s3") is memory_service
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
@@ -116,30 +154,28 @@ def test_undoing_takes_away_one_registration_wherever_it_is(services, order):
         made[number].undo()
         left.remove(number)
         if left:
-            assert fsspec.filesystem("mine").service is services[left[-1]]
+            assert opened_by("mine") is services[left[-1]]
     assert "mine" not in fsspec.registry
 
 
-def test_what_others_registered_in_between_serves_again(services):
-    class Theirs(MemoryFileSystem):
-        protocol = "mine"
+class Theirs(MemoryFileSystem):
+    protocol = "mine"
 
+
+def test_what_others_registered_in_between_serves_again(services):
     first = register(services[0])
     fsspec.register_implementation("mine", Theirs, clobber=True)
     second = register(services[1], clobber=True)
     first.undo()
-    assert fsspec.filesystem("mine").service is services[1]
+    assert opened_by("mine") is services[1]
     second.undo()
     assert isinstance(fsspec.filesystem("mine"), Theirs)
 
 
 def test_what_others_registered_since_stays(services):
-    class Theirs(MemoryFileSystem):
-        protocol = "mine"
-
-    registration = register(services[0])
+    made = register(services[0])
     fsspec.register_implementation("mine", Theirs, clobber=True)
-    registration.undo()
+    made.undo()
 
     assert isinstance(fsspec.filesystem("mine"), Theirs)
 
@@ -166,74 +202,28 @@ def test_a_filesystem_stays_with_its_service_and_so_does_what_is_pickled_of_it(s
 
         assert made.service is service
         assert pickle.loads(pickled).service is service
-        assert fsspec.filesystem("ram").service is other
+        assert opened_by("ram") is other
 
 
 def test_a_registration_that_is_interrupted_takes_nothing(services):
-    for point in points():
-        registered = []
-        more = interrupt(lambda: registered.append(register(services[0])), point=point)  # noqa: B023
-        for registration in registered:
-            registration.undo()
+    for made, _ in interrupted(list, lambda made: made.append(register(services[0]))):
+        for one in made:
+            one.undo()
         assert "mine" not in fsspec.registry
-        if not more:
-            assert point
-            break
 
 
 def test_undoing_that_is_interrupted_can_be_repeated(services):
     first = register(services[0])
-    for point in points():
-        second = register(services[1])
-        more = interrupt(second.undo, point=point)
+    for second, _ in interrupted(lambda: register(services[1]), lambda made: made.undo()):
         second.undo()
-        assert fsspec.filesystem("mine").service is services[0]
-        if not more:
-            assert point
-            break
+        assert opened_by("mine") is services[0]
     first.undo()
 
 
-def test_only_named_schemes_are_taken(memory_service):
-    assert register(memory_service, schemes=["mine"]).taken == ("mine",)
+# ---- What it is good for ----
 
 
-def test_a_scheme_nobody_serves_cannot_be_taken(memory_service):
-    with pytest.raises(errors.NotFoundError, match="mine"):
-        register(memory_service, schemes=["theirs"])
-
-
-def test_the_bundled_schemes_are_taken_except_local_files(service):
-    registration = register(service)
-
-    assert "ram" in registration.taken
-    assert "file" in registration.kept
-    assert "" not in registration.taken
-
-
-def test_clobber_leaves_local_files_alone_unless_they_are_named(service):
-    registration = register(service, clobber=True)
-    assert "ram" in registration.taken
-    assert registration.kept == {"file": "fsspec.implementations.local.LocalFileSystem"}
-    registration.undo()
-
-    registration = register(service, clobber=True, schemes=["file"])
-    assert registration.taken == ("file",)
-    registration.undo()
-
-
-@pytest.mark.parametrize(
-    "at_import", ["import no_such_module_of_it", "sys.no_such_name", "1 / 0", "def"]
-)
-def test_a_client_that_is_broken_serves_nobody(at_import, memory_service, tmp_path, monkeypatch):
-    """As with a botocore that does not fit it; the other schemes do not suffer."""
-    (tmp_path / "s3fs.py").write_text(f"import sys\n{at_import}\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "s3fs", raising=False)
-    assert set(register(memory_service).taken) == {"s3", "mine"}
-
-
-def test_one_call_opens_a_uri_by_its_plugin(service, ram, ram_path):
+def test_one_call_opens_a_uri_by_its_plugin_also_in_chains(service, ram, ram_path, tmp_path):
     register(service)
     with fsspec.open(f"ram://{ram_path}/x", "wb") as file:
         file.write(b"x")
@@ -241,15 +231,9 @@ def test_one_call_opens_a_uri_by_its_plugin(service, ram, ram_path):
 
     assert opened.path == f"{ram_path}/x"
     assert fsspec.url_to_fs(f"ram://{ram_path}/x") == (ram, f"{ram_path}/x")
-
-
-def test_a_plugin_takes_part_in_chains_of_urls(service, ram, ram_path, tmp_path):
-    register(service)
-    ram.pipe_file(f"{ram_path}/x", b"cached")
-    with fsspec.open(
-        f"simplecache::ram://{ram_path}/x", simplecache={"cache_storage": str(tmp_path)}
-    ) as file:
-        assert file.read() == b"cached"
+    storage = {"cache_storage": str(tmp_path)}
+    with fsspec.open(f"simplecache::ram://{ram_path}/x", simplecache=storage) as file:
+        assert file.read() == b"x"
 
 
 def test_a_service_that_was_closed_is_named_as_the_cause():
@@ -267,3 +251,87 @@ def test_a_service_that_was_closed_is_named_as_the_cause():
 def test_without_registration_the_default_service_serves():
     assert ModularFileSystem("ram").isdir("")
     assert ModularFileSystem("ram").service is ModularFileSystem("file").service
+
+
+# ---- Installed libraries that go past fsspec are reported, once and in one line each ----
+
+
+@pytest.fixture
+def reported(monkeypatch):
+    """Return what is reported of libraries, of which exactly these are installed, at some calls."""
+
+    def report(installed, *calls, service):
+        monkeypatch.setattr(registration, "is_installed", lambda module: module in installed)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for options in calls:
+                register(service, **options)
+        found = [one for one in caught if one.category is OwnClientWarning]
+        assert all(one.filename == __file__ and "\n" not in str(one.message) for one in found)
+        return [str(one.message) for one in found]
+
+    return report
+
+
+@pytest.fixture
+def stores():
+    with service_of("s3", "gs", "mine") as service:
+        yield service
+
+
+ALL = {"clobber": True}
+
+
+def test_each_library_is_reported_in_one_line_that_says_what_to_pass(stores, reported):
+    pyarrow, duckdb = reported({"pyarrow", "duckdb"}, ALL, service=stores)
+
+    assert "gs://, s3://" in pyarrow
+    assert "storage_options={}" in pyarrow
+    assert "register_filesystem(fsspec.filesystem(" in duckdb
+    assert "mine" not in pyarrow + duckdb
+
+
+def test_it_is_reported_once_for_each_scheme(stores, reported):
+    schemes = [{**ALL, "schemes": ["s3", "mine"]}, {**ALL, "schemes": ["s3"]}, ALL]
+    first, second = reported({"polars"}, *schemes, service=stores)
+
+    assert "s3://" in first
+    assert "gs://" in second
+    assert "s3://" not in second
+
+
+def test_nothing_is_reported_where_nobody_has_a_client_or_nobody_asks(stores, reported):
+    assert reported((), ALL, service=stores) == []
+    others = {**ALL, "schemes": ["mine"]}, {**ALL, "warn": False}
+    assert reported({"polars"}, *others, service=stores) == []
+
+
+def test_schemes_that_are_left_to_others_are_not_reported(stores, reported, monkeypatch):
+    for name in ("s3fs", "gcsfs"):
+        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+    assert reported({"polars"}, {}, service=stores) == []
+
+
+def test_a_warning_that_is_an_error_takes_nothing(stores, monkeypatch):
+    monkeypatch.setattr(registration, "is_installed", lambda module: module == "polars")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(OwnClientWarning):
+            register(stores, clobber=True)
+
+    assert "mine" not in fsspec.registry
+
+
+@pytest.mark.beyond_core
+def test_the_libraries_are_not_imported(run_python):
+    run_python(
+        """
+        import sys
+        from modular_tf.fsspec.registration import OwnClientWarning, warn_of_own_clients
+        import warnings
+        with warnings.catch_warnings(record=True) as caught:
+            warn_of_own_clients(["s3"], stacklevel=1)
+        assert any("pyarrow" in str(one.message) for one in caught), caught
+        assert "pyarrow" not in sys.modules
+        """
+    )

@@ -33,7 +33,6 @@ class HangError(Exception):
 
 
 def make_input(target, seed, index):
-    """Return the input of that index in the campaign of that seed."""
     return load_target(target).make(random.Random(f"{target}:{seed}:{index}"))
 
 

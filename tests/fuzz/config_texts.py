@@ -42,7 +42,6 @@ _TRUST = {
 
 
 def make(dice):
-    """Return the bytes of a file, and variables."""
     keys = dice.sample((*KEYS, "path", "unknown", "a.b"), dice.choice((0, 1, 1, 2, 3, 5, 8)))
     text = "\n".join(f"{key} = {_value(dice, key)}" for key in keys)
     if dice.random() < 0.3:

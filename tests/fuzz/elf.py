@@ -27,7 +27,6 @@ _STRICTER = re.compile(
 
 
 def make(dice):
-    """Return a damaged library."""
     return damaged(dice.choice(bases()), dice)
 
 

@@ -30,8 +30,6 @@ class UnclearError(Exception):
 
 
 class Found(NamedTuple):
-    """A symbol."""
-
     name: str
     value: int
     size: int
@@ -57,15 +55,12 @@ class Oracle:
     # -- the frame ------------------------------------------------------------------------------
 
     def machine(self):
-        """Return the machine's number."""
         return struct_parse(self.elf.structs.Elf_half(""), self._stream, 18)
 
     def soname(self):
-        """Return DT_SONAME."""
         return self._string(self._tags["DT_SONAME"][-1]) if "DT_SONAME" in self._tags else None
 
     def needed(self):
-        """Return all of DT_NEEDED."""
         return tuple(self._string(at) for at in self._tags.get("DT_NEEDED", ()))
 
     def paths(self, tag):
@@ -81,12 +76,10 @@ class Oracle:
     # -- symbols --------------------------------------------------------------------------------
 
     def exports(self):
-        """Return the names of symbols that are defined, linkable and visible."""
         first = self._gnu_hash.params["symoffset"] if self._last("DT_GNU_HASH") else 1
         return {self._name(raw) for raw in self._symbols(first) if _is_exported(raw)}
 
     def undefined(self):
-        """Return name, weakness and wanted version of the symbols that others define."""
         versions = {number: version for _, version, _, number in self.version_needs()}
         return [
             (self._name(raw), raw["st_info"]["bind"] == "STB_WEAK", versions.get(self._version(at)))
@@ -120,7 +113,6 @@ class Oracle:
     # -- versions -------------------------------------------------------------------------------
 
     def version_needs(self):
-        """Return library, version, weakness and number of each version that it needs."""
         records = self._records(_VersionNeeds, "DT_VERNEED", "vn_next")
         return [
             (
@@ -134,7 +126,6 @@ class Oracle:
         ]
 
     def version_definitions(self):
-        """Return the names of the versions that it defines."""
         records = self._records(_VersionDefinitions, "DT_VERDEF", "vd_next")
         return {next(iter(auxes)).name for _, auxes in records}
 

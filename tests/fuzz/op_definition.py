@@ -34,7 +34,6 @@ class Given(NamedTuple):
 
 
 def make(dice):
-    """Return a definition, right or damaged."""
     name = f"Fuzz{dice.getrandbits(64)}"
     attrs = [_attr(dice, f"a{at}") for at in range(dice.randint(0, 4))]
     attrs += [("T : type", "T:type"), ("N: int>= 0", "N:int>=0")]

@@ -20,7 +20,6 @@ _TIME = 1_800_000_000.25
 
 
 def make(dice):
-    """Return a file after accidents, or one that somebody forged."""
     return made_file(_bases(), _bases(), "plugin", dice)
 
 

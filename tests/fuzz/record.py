@@ -24,13 +24,11 @@ _ROWS = (
 
 
 def make(dice):
-    """Return the bytes of a RECORD, or what some accident made of it."""
     pieces = [dice.choice(_ROWS if dice.random() < 0.4 else _PIECES) for _ in range(8)]
     return b"".join(pieces[: dice.randint(0, 8)])
 
 
 def check(given):
-    """Find the rows of a library."""
     text = os.fsdecode(given.removeprefix(_BYTE_ORDER_MARK))
     expected = [
         (row[0], os.fsencode(row[1]) if len(row) > 1 else b"")

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from modular_tf.service.storage.private_directory import PrivateDirectory
 
 _NAME = "given.sqlite"
+_IN_MEMORY = Path("/dev/shm")  # where nobody waits for a disk
 _ODD_VALUES = (
     None, True, False, 0, -1, 1.5, 1e308, 2**63, 10**40, "", "x", "\udcff", "\0", "LD-060",
     "device", [], [[]], [None] * 5, [0] * 5, {}, {"rule": 1}, {"": []},
@@ -31,7 +32,6 @@ class StoredFile(NamedTuple):
     forged: bool
 
     def kind(self, recalled):
-        """Return the kind of an answer with so many entries."""
         return f"{'forged' if self.forged else 'damaged'}, {recalled} recalled"
 
 
@@ -39,7 +39,7 @@ class GivenDirectory(PrivateDirectory):
     """A directory in which the database has the bytes that it was given, or that were written."""
 
     def __init__(self, data=b""):
-        folder = mkdtemp()
+        folder = mkdtemp(dir=_IN_MEMORY if _IN_MEMORY.is_dir() else None)
         super().__init__(folder)
         weakref.finalize(self, shutil.rmtree, folder)
         self.file = Path(folder) / _NAME
@@ -47,7 +47,6 @@ class GivenDirectory(PrivateDirectory):
             self.file.write_bytes(data)
 
     def real_path_of(self, name, *, make):
-        """Return the path of the database."""
         if make:
             self.file.touch()
         return str(self.file) if self.file.exists() else None
@@ -57,7 +56,6 @@ class GivenDirectory(PrivateDirectory):
 
     @property
     def data(self):
-        """The bytes of the database."""
         return self.file.read_bytes()
 
 

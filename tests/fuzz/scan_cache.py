@@ -43,7 +43,6 @@ class _World(NamedTuple):
         return FileIdentity(1, inode, 4096, 0, changed)
 
     def see(self, path, *, read=True):
-        """Look at a file as `file_identity.see` does."""
         identity = self.identity_at(path)
         if not read and "young" not in path:
             return SeenFile(path, identity, None, _NOW_NS)
@@ -51,14 +50,12 @@ class _World(NamedTuple):
         return None if identity is None else SeenFile(path, identity, digest, _NOW_NS)
 
     def entered(self):
-        """Have the cache ask about these files."""
         return patch.multiple(
             file_identity, _identity_at=self.identity_at, see=self.see, time_ns=lambda: _NOW_NS
         )
 
 
 def make(dice):
-    """Return a file after accidents, or one that somebody forged."""
     return made_file(_bases(), _bases()[1:3], "library", dice)
 
 

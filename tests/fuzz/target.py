@@ -18,5 +18,4 @@ TARGETS = (
 
 
 def load_target(name):
-    """Return the target of that name."""
     return importlib.import_module(f"tests.fuzz.{name}")

@@ -39,7 +39,6 @@ _SEPARATORS = "/:.\\ "
 
 
 def make(dice):
-    """Return a URI and a name to join to it."""
     return _text(dice, 10), _text(dice, 4)
 
 
@@ -93,7 +92,6 @@ def _cleaned(path):
 
 
 def _check_parts(uri, parts):
-    """Parent and name: all before the last slash of the path, and what follows it."""
     scheme, host, path = parts
     before = uri[: len(uri) - len(path)]
     directory, slash, name = path.rpartition("/")

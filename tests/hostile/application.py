@@ -22,7 +22,7 @@ _EAGER = Config(first_contact_timeout_s=5.0, load="eager", close_timeout_s=1.0)
 _MOMENT = os.environ.get("MISDEED_MOMENT")
 
 
-def what_serves(service: PluginService, folder: Path) -> list[str]:
+def what_serves(service, folder):
     """Use all that other plugins offer; return what did its work."""
     served = []
     for scheme in ("before", "after"):
@@ -43,15 +43,13 @@ def what_serves(service: PluginService, folder: Path) -> list[str]:
     return [*served, "HOST_CPU"]
 
 
-def use_until_the_end(service: PluginService) -> None:
-    """Call a good plugin until the process ends, for a minute at most."""
+def use_until_the_end(service):
     end = time.monotonic() + 60
     while time.monotonic() < end:
         service.filesystem("before").path_exists("before://host/directory")
 
 
-def main() -> None:
-    """Load, use, and tell."""
+def main():
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(1024, most), most))  # as most systems have it
     library, before, after, folder = sys.argv[1:]

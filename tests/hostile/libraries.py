@@ -16,10 +16,8 @@ from tests.plugins.build import build_plugin
 from tests.plugins.matrix import variants
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
-
-    from tests.plugins.matrix import Variant
 
 _KEPT_OUT = frozenset(("rejected", "failed", "quarantined"))
 _WITH_A_WARNING = frozenset(("loaded",))
@@ -30,7 +28,6 @@ class HostileLibrary(NamedTuple):
 
     Attributes:
         name: Tells it from all others.
-        about: What it does.
         states: What may become of it. Where that is `loaded`, a warning has to tell of it.
         make: Builds it, in an empty folder.
         ends: How it ends the application after all its calls have returned, as a line on standard
@@ -39,110 +36,41 @@ class HostileLibrary(NamedTuple):
     """
 
     name: str
-    about: str
     states: frozenset[str]
     make: Callable[[Path], Path]
     ends: str = ""
     times: int = 1
 
 
-_ENDS_THE_TRIAL = {
-    "CRASH": "reads memory that is not there",
-    "CALL_NULL": "calls a null function",
-    "OVERFLOW": "overflows the stack",
-    "OVERFLOW_IN_A_THREAD": "overflows the stack of a thread",
-    "CRASH_IN_THREADS": "crashes in eight threads at once",
-    "ABORT": "aborts",
-    "EXIT_0": "ends the process as if all were well",
-    "EXIT_3": "ends the process with status 3",
-    "LEAVE_3": "ends the process without its exit handlers",
-    "LEAVE_0": "ends the process with status 0, whatever status was asked for",
-    "LAST_WORDS": "writes escape sequences to standard error and ends the process",
-    "HANG": "never returns",
-    "SPIN": "never returns, and takes a whole processor",
-    "KILLED": "kills its process",
-    "INTERRUPT": "interrupts its process",
-    "TERMINATE": "terminates its process",
-    "THROW": "throws a C++ exception",
-    "CLOSE_ALL": "closes all descriptors",
-    "CLOSE_OUTPUT": "closes standard output",
-    "ALLOCATE": "keeps a gibibyte of memory",
-    "TOUCH_AND_FREE": "takes a gibibyte of memory for a moment",
-    "ALLOCATE_ALL": "asks for all memory",
-    "FORK": "leaves a process behind",
-    "DAEMON": "leaves a daemon behind",
-    "FORK_MANY": "starts 40 processes",
-    "FORK_AND_CRASH": "leaves a daemon behind and crashes",
-    "ESCAPE": "leaves a daemon behind and kills its ancestors",
-    "KILL_PARENT": "kills the process that watches over it",
-    "STOP_PARENT": "stops the process that watches over it",
-    "KILL_ANCESTORS": "kills all its ancestors that it can reach",
-    "CATCH_INTERRUPT": "takes SIGINT for itself",
-    "DEFAULT_PIPE": "has SIGPIPE end the process",
-    "IGNORE_CHILDREN": "takes the exit status of all children away",
-    "BLOCK_INTERRUPT": "blocks SIGINT",
-    "CHANGE_LOCALE": "changes the locale",
-    "FORGE": "reports in place of the trial, in a wrong shape",
-    "FORGE_CALL": "reports a call whose name clears the terminal",
-    "FORGE_CHANGE": "reports a change of a million characters",
-    "FORGE_EXCUSE": "reports that it could not be tried",
-    "SHUT_DOWN": "shuts the socket down that its trial reports by",
-    "NO_FILES": "lets the process open no more files",
-    "NO_FILE_SIZE": "lets the process write no more files",
-    "NO_ADDRESSES": "lets the process map no more memory",
-    "ALARM": "sets an alarm that ends the process later",
-    "TIMER": "sets a timer that ends the process later",
-    "FATAL_THREAD_TIMER": "sets a timer that sends one thread a signal that ends the process",
-    "WAIT_FOR_ANY": "takes the exit status of any child",
-    "WAIT_IN_A_THREAD": "has a thread take the exit status of any child",
-    "ALL_WATCHES": "takes all inotify instances of the user",
-    "MOST_DESCRIPTORS": "keeps most descriptors",
-    "MOST_MAPPINGS": "keeps most mappings of memory",
-    "LEAVE_NETWORK": "moves the process into a network of its own",
-    "LEAVE_PIDS": "moves later children into a namespace of their own",
-    "HIDE_PROC": "hides /proc",
-    "FILTER": "filters system calls",
-    "FILTER_OPEN": "lets the process open no files by a filter of system calls",
-    "TRACE_ME": "has the process traced",
-    "END_WITH_PARENT": "lets the process end with its parent",
-    "CRASH_AT_FORK": "crashes at each later fork",
-}
-_LEAVES_A_TRACE = {
-    "NOISE": "writes megabytes to standard output",
-    "UNFLUSHED": "leaves half a line in the buffer of standard output",
-    "CHAIN_INTERRUPT": "handles SIGINT and calls who did before",
-    "CATCH_FPE": "handles SIGFPE",
-    "CHANGE_DIRECTORY": "changes the working directory",
-    "CHANGE_UMASK": "changes the umask",
-    "CHANGE_ENVIRONMENT": "sets an environment variable",
-    "FLUSH_TO_ZERO": "has the processor take denormal numbers for zero",
-    "TRAP_INVALID": "has invalid floating-point operations end the process",
-    "TRAP_INVALID_X87": "has invalid operations of the x87 unit end the process",
-    "ROUND_UP": "has the processor round up",
-    "NO_QUEUES": "lets the process have no message queues",
-    "HANDLED_ALARM": "leaves an alarm running that it handles",
-    "IGNORED_TIMER": "leaves a timer running whose signal is ignored",
-    "THREAD_TIMER": "leaves a timer running that calls a function in a thread of its own",
-    "WATCHES": "keeps many inotify instances",
-    "DESCRIPTORS": "keeps many descriptors",
-    "MAPPINGS": "keeps many mappings of memory",
-    "CLOSE_ON_EXEC": "has standard output closed in programs that are started later",
-    "INHERIT": "lets programs that are started later inherit all descriptors",
-    "AFFINITY": "takes processors away",
-    "NON_BLOCKING": "opens standard output anew without blocking",
-    "PRELOAD": "has programs that are started later load a library",
-}
-_OWN_THREAD, _AT_EXIT = "a thread of its own", "an exit handler or destructor"
+# The misdeeds, as the sources in `tests/first_contact` have them.
+_ENDS_THE_TRIAL = """
+    CRASH CALL_NULL OVERFLOW OVERFLOW_IN_A_THREAD CRASH_IN_THREADS ABORT EXIT_0 EXIT_3 LEAVE_3
+    LEAVE_0 LAST_WORDS HANG SPIN KILLED INTERRUPT TERMINATE THROW CLOSE_ALL CLOSE_OUTPUT
+    ALLOCATE TOUCH_AND_FREE ALLOCATE_ALL FORK DAEMON FORK_MANY FORK_AND_CRASH ESCAPE
+    KILL_PARENT STOP_PARENT KILL_ANCESTORS CATCH_INTERRUPT DEFAULT_PIPE IGNORE_CHILDREN
+    BLOCK_INTERRUPT CHANGE_LOCALE FORGE FORGE_CALL FORGE_CHANGE FORGE_EXCUSE SHUT_DOWN
+    NO_FILES NO_FILE_SIZE NO_ADDRESSES ALARM TIMER FATAL_THREAD_TIMER WAIT_FOR_ANY
+    WAIT_IN_A_THREAD ALL_WATCHES MOST_DESCRIPTORS MOST_MAPPINGS LEAVE_NETWORK LEAVE_PIDS
+    HIDE_PROC FILTER FILTER_OPEN TRACE_ME END_WITH_PARENT CRASH_AT_FORK
+"""
+_LEAVES_A_TRACE = """
+    NOISE UNFLUSHED CHAIN_INTERRUPT CATCH_FPE CHANGE_DIRECTORY CHANGE_UMASK CHANGE_ENVIRONMENT
+    FLUSH_TO_ZERO TRAP_INVALID TRAP_INVALID_X87 ROUND_UP NO_QUEUES HANDLED_ALARM IGNORED_TIMER
+    THREAD_TIMER WATCHES DESCRIPTORS MAPPINGS CLOSE_ON_EXEC INHERIT AFFINITY NON_BLOCKING
+    PRELOAD
+"""
 _ENDS_LATER = {
-    "CRASH_LATER": ("crashes in a thread of its own", "SIGSEGV", _OWN_THREAD),
-    "ABORT_LATER": ("aborts in a thread of its own", "SIGABRT", _OWN_THREAD),
-    "EXIT_LATER": ("ends the process in a thread of its own", "exit(0)", _OWN_THREAD),
-    "CRASH_AT_EXIT": ("crashes in an exit handler", "SIGSEGV", _AT_EXIT),
-    "HANG_AT_EXIT": ("hangs in an exit handler", "exit() hangs", _AT_EXIT),
-    "CRASH_WHEN_UNLOADED": ("crashes in its destructor", "SIGSEGV", _AT_EXIT),
-    "HANG_WHEN_UNLOADED": ("hangs in its destructor", "exit() hangs", _AT_EXIT),
+    "CRASH_LATER": "SIGSEGV in plugin {}, a thread of its own (",
+    "ABORT_LATER": "SIGABRT in plugin {}, a thread of its own (",
+    "EXIT_LATER": "exit(0) in plugin {}, a thread of its own (",
+    "CRASH_AT_EXIT": "SIGSEGV in plugin {}, an exit handler or destructor (",
+    "HANG_AT_EXIT": "exit() hangs in plugin {}, an exit handler or destructor (",
+    "CRASH_WHEN_UNLOADED": "SIGSEGV in plugin {}, an exit handler or destructor (",
+    "HANG_WHEN_UNLOADED": "exit() hangs in plugin {}, an exit handler or destructor (",
+    # Nothing says which plugin has done these.
+    "CANCEL_LATER": "main thread: the process ends; possibly by plugin {} (",
+    "OVERWRITE_TABLES_LATER": "no plugin is blamed",
 }
-_OVERWRITES = "OVERWRITE_TABLES_LATER"
 _SETTINGS = {
     "device": {"FIXTURE_TYPE": "HOSTILE", "FIXTURE_PLATFORM": "HOSTILE_PLATFORM"},
     "filesystem": {"FIXTURE_SCHEME": "hostile"},
@@ -152,80 +80,53 @@ _PLACES = {
     "device": ("CONSTRUCTOR", "CREATE_DEVICE", "MEMORY_USAGE", "DESTROY_DEVICE"),
     "filesystem": ("CONSTRUCTOR", "SCHEME_INIT", "CLEANUP"),
 }
-
 _AT_THE_END = ("EXIT_HANDLER", "DESTRUCTOR")
 
 
-def hostile_libraries() -> Iterator[HostileLibrary]:
+def hostile_libraries():
     """Yield all of them; none is built before its `make` is called."""
     for kind in _PLACES:
         yield from _misdeeds(kind)
-        yield from _variants(kind)
-    yield HostileLibrary(
-        "elf-two-places-of-one-page",
-        "has other bytes in memory than in the segment that a reader of the file looks at",
-        frozenset(("rejected",)),
-        _with_two_places_of_one_page,
-    )
+        for variant in variants(kind).values():  # by their binaries, init functions and tables
+            if variant.state in _KEPT_OUT:
+                make = partial(_build, variant)
+                yield HostileLibrary(f"{kind}-{variant.name}", _KEPT_OUT, make)
+    rejected = frozenset(("rejected",))
+    yield HostileLibrary("elf-two-places-of-one-page", rejected, _with_two_places_of_one_page)
     for check_id in sorted(UNFIT - _NO_LIBRARY):
-        states = _KEPT_OUT | _WITH_A_WARNING
         make = partial(unfit_library, check_id)
-        yield HostileLibrary(f"unfit-{check_id}", f"breaks {check_id}", states, make)
+        yield HostileLibrary(f"unfit-{check_id}", _KEPT_OUT | _WITH_A_WARNING, make)
 
 
-def _with_two_places_of_one_page(folder: Path) -> Path:
+def _with_two_places_of_one_page(folder):
     path = folder / "libpages.so"
     shown, other = (ElfBuilder(needed=(name,), undefined=()) for name in ("libm.so.6", "libx.so.6"))
     path.write_bytes(on_one_page(shown, other))
     return path
 
 
-def _misdeeds(kind: str) -> Iterator[HostileLibrary]:
-    for states, deeds in ((_KEPT_OUT, _ENDS_THE_TRIAL), (_WITH_A_WARNING, _LEAVES_A_TRACE)):
-        for deed, about in deeds.items():
-            yield _misdeed(kind, "INIT", deed, about, states)
+def _misdeeds(kind):
+    for deed in _ENDS_THE_TRIAL.split():
+        yield _misdeed(kind, "INIT", deed, _KEPT_OUT)
+    for deed in _LEAVES_A_TRACE.split():
+        yield _misdeed(kind, "INIT", deed, _WITH_A_WARNING)
     for place in (*_PLACES[kind], *_AT_THE_END):
-        for deed in ("CRASH", "HANG"):
-            yield _misdeed(kind, place, deed, _ENDS_THE_TRIAL[deed], _KEPT_OUT)
-    for place in _AT_THE_END:
-        for deed in ("LEAVE_0", "LEAVE_3"):
-            yield _misdeed(kind, place, deed, _ENDS_THE_TRIAL[deed], _KEPT_OUT)
-    for deed, (about, how, where) in _ENDS_LATER.items():
-        library = _misdeed(kind, "INIT", deed, about, frozenset(("named",)))
-        yield library._replace(ends=f"{how} in plugin {_name_of(deed, kind)}, {where} (")
-    # Nothing says which plugin has done it.
-    states = frozenset(("known to nobody",))
-    library = _misdeed(kind, "INIT", "CANCEL_LATER", "cancels the main thread", states)
-    name = _name_of("CANCEL_LATER", kind)
-    yield library._replace(ends=f"main thread: the process ends; possibly by plugin {name} (")
-    about = "overwrites the tables of other plugins, which then crash"
-    library = _misdeed(kind, "INIT", _OVERWRITES, about, frozenset(("known to nobody",)))
-    yield library._replace(ends="no plugin is blamed", times=3)
+        for deed in ("CRASH", "HANG", *(("LEAVE_0", "LEAVE_3") if place in _AT_THE_END else ())):
+            yield _misdeed(kind, place, deed, _KEPT_OUT)
+    for deed, ends in _ENDS_LATER.items():
+        # Users know it by a name from that of its file.
+        name = f"{deed.lower()}_at_init" + ("" if kind == "device" else f"_of_{kind}")
+        is_blamed = deed not in {"CANCEL_LATER", "OVERWRITE_TABLES_LATER"}
+        states = frozenset(("named" if is_blamed else "known to nobody",))
+        times = 3 if deed == "OVERWRITE_TABLES_LATER" else 1
+        library = _misdeed(kind, "INIT", deed, states)
+        yield library._replace(ends=ends.format(name), times=times)
 
 
-def _misdeed(
-    kind: str, place: str, deed: str, about: str, states: frozenset[str]
-) -> HostileLibrary:
-    where = place.lower().replace("_", " ")
+def _misdeed(kind, place, deed, states):
     name = f"{kind}-{deed.lower()}-{place.lower()}".replace("_", "-")
-    return HostileLibrary(
-        name, f"{about} (in {where})", states, lambda _: build_misdeed(deed, place, kind)
-    )
+    return HostileLibrary(name, states, lambda _: build_misdeed(deed, place, kind))
 
 
-def _name_of(deed: str, kind: str) -> str:
-    """Return what users know it by, from the name of its file."""
-    return f"{deed.lower()}_at_init" + ("" if kind == "device" else f"_of_{kind}")
-
-
-def _variants(kind: str) -> Iterator[HostileLibrary]:
-    """Yield the variants that do not serve, by their binaries, init functions and tables."""
-    for variant in variants(kind).values():
-        if variant.state in _KEPT_OUT:
-            make = partial(_build, variant)
-            yield HostileLibrary(f"{kind}-{variant.name}", variant.about, _KEPT_OUT, make)
-
-
-def _build(variant: Variant, folder: Path) -> Path:
-    del folder
+def _build(variant, _):
     return build_plugin(variant, _SETTINGS[variant.family])

@@ -39,8 +39,7 @@ class Outcome(NamedTuple):
     served: list[str]
 
     @property
-    def problem(self) -> str | None:
-        """What is wrong, None where the host held."""
+    def problem(self):
         if self.served != _SERVES:
             return f"the application was {self.state} and served {self.served}: {self.reason}"
         if self.state not in self.library.states:
@@ -48,7 +47,7 @@ class Outcome(NamedTuple):
         return None if self.reason else "nothing is said of it"
 
 
-def outcome_of(library: HostileLibrary, folder: Path) -> Outcome:
+def outcome_of(library, folder):
     """Run an application that has the library among its plugins.
 
     Args:
@@ -62,7 +61,7 @@ def outcome_of(library: HostileLibrary, folder: Path) -> Outcome:
         shutil.rmtree(folder)
 
 
-def _outcome_of(library: HostileLibrary, folder: Path) -> Outcome:
+def _outcome_of(library, folder):
     good = [_good(scheme) for scheme in ("before", "after")]
     (folder / "made").mkdir()
     made = library.make(folder / "made")
@@ -85,9 +84,7 @@ def _outcome_of(library: HostileLibrary, folder: Path) -> Outcome:
     return Outcome(library, told["state"], _reason(told["said"]), told["served"])
 
 
-def _outcome_of_end(
-    library: HostileLibrary, command: list[str], said: str, folder: Path
-) -> Outcome:
+def _outcome_of_end(library, command, said, folder):
     """Look at what is said of a library that ended an application, then and to the next one."""
     line = next((line for line in said.splitlines() if library.ends in line), "")
     if not line:
@@ -100,16 +97,16 @@ def _outcome_of_end(
     return Outcome(library, "named" if known else "known to nobody", line, told["served"])
 
 
-def _good(scheme: str) -> Path:
+def _good(scheme):
     return build_plugin(variants("filesystem")["good"], {"FIXTURE_SCHEME": scheme})
 
 
-def _environment(folder: Path) -> dict[str, str]:
+def _environment(folder):
     own = {k: v for k, v in os.environ.items() if not k.startswith("MODULAR_TF_")}
     for kind in ("CACHE", "STATE", "CONFIG"):
         own[f"XDG_{kind}_HOME"] = str(folder / kind.lower())
     return own
 
 
-def _reason(said: list[dict[str, str]]) -> str:
+def _reason(said):
     return "; ".join(f"{one['message']} ({one['rule']})" for one in said)

@@ -147,7 +147,6 @@ def _attempt(deed, libraries, folder):
 
 
 def main():
-    """Attempt what is asked for, until the input ends."""
     *libraries, folder = sys.argv[1:]
     output = os.fdopen(os.dup(1), "w")
     before = None

@@ -25,7 +25,6 @@ def isolated(*libraries, bundled=True, **settings):
 
 
 def wait_until(condition):
-    """Wait for what another thread or process does."""
     deadline = time.monotonic() + _LIMIT_S
     while not condition():
         assert time.monotonic() < deadline
@@ -33,12 +32,10 @@ def wait_until(condition):
 
 
 def descriptors():
-    """Return the numbers of this process's descriptors."""
     return {entry.name for entry in Path("/proc/self/fd").iterdir()}
 
 
 def record_of(service, plugin):
-    """Return what the service reports of the worker of a plugin."""
     (record,) = (found for found in service.workers() if found.plugin == plugin)
     return record
 
@@ -67,5 +64,4 @@ def during_a_call(service, act):
 
 
 def interrupted(service):
-    """Interrupt this process during a call."""
     return during_a_call(service, lambda: os.kill(os.getpid(), signal.SIGINT))

@@ -62,8 +62,6 @@ class _Content:
 
 
 class _Worker:
-    """One thread's work."""
-
     def __init__(self, campaign, number, store):
         self._campaign = campaign
         self._dice = random.Random(campaign.seed * 1000 + number)
@@ -209,7 +207,6 @@ class _Worker:
                 self._check(name, None)
 
     def check_all(self):
-        """Read everything when nothing is killed any more."""
         for name in _NAMES:
             with self._campaign.timed("check", may_fail=False):
                 self._check(name, self._read(name))
@@ -254,7 +251,6 @@ class Campaign:
         self._lock = threading.Lock()
 
     def run(self):
-        """Work, then look at what is left."""
         self._run_once(min(2.0, self._seconds / 4))  # which starts what stays
         descriptors, memory = _measured()
         self._run_once(self._seconds)
@@ -308,13 +304,11 @@ class Campaign:
                     self.kills += 1
 
     def count(self, store):
-        """Note that an operation on a store is tried."""
         with self._lock:
             self.done_on[store.base.partition("://")[0] if "://" in store.base else "local"] += 1
 
     @contextmanager
     def timed(self, name, *, may_fail=True):
-        """Note how long something takes, and what it raises."""
         started = time.monotonic()
         try:
             yield
@@ -331,12 +325,10 @@ class Campaign:
             self.slowest = max(self.slowest, (took, name))
 
     def note(self, problem):
-        """Record a problem."""
         with self._lock:
             self.problems.append(problem)
 
     def told(self):
-        """Return what was done and found."""
         seconds, name = self.slowest
         counts = (
             f"{self.done.total()} operations, {self.kills} kills, {len(self.problems)} problems"
@@ -367,6 +359,5 @@ def left_behind():
 
 
 def _measured():
-    """Return how many descriptors and how much memory this process has."""
     gc.collect()
     return len(list(Path("/proc/self/fd").iterdir())), memory_use("self").touched

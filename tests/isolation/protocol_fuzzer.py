@@ -33,7 +33,6 @@ _TIMEOUT_S = 3600
 
 
 def build():
-    """Return the program."""
     folders = [_CORE, _NATIVE / "host_runtime"]
     sources = [_CORE / f"{name}.cc" for name in HOST_SOURCES]
     sources += [_NATIVE / "host_runtime" / "status.c", Path(__file__).with_suffix(".cc")]

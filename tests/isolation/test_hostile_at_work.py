@@ -30,10 +30,16 @@ _OPERATIONS = {
 }
 # One of each kind; bombs and deeds against all processes slow down what runs beside them.
 _SAMPLED = """
-    segv abort overflow segv-in-thread exit-3 leave throw hang kill-self close-all leak
-    clear-environment change-directory output endless lying-count forge-longer forge-outside
-    forge-unsealed
+    segv-in-exists segv-in-read segv-in-append segv-in-translate abort-in-exists overflow-in-exists
+    segv-in-thread-in-exists exit-3-in-exists leave-in-exists throw-in-exists hang-in-read
+    kill-self-in-exists close-all-in-exists leak-in-exists clear-environment-in-exists
+    change-directory-in-exists output-in-exists endless-in-list lying-count-in-list
+    forge-longer-in-exists forge-outside-in-exists forge-unsealed-in-exists
 """
+
+
+def _id(deed):
+    return f"{deed.name}-in-{deed.call}"
 
 
 class _Application:
@@ -61,7 +67,6 @@ class _Application:
             )
 
     def attempt(self, deed):
-        """Have the plugin do it, and return what the application reports."""
         if self._process is None or self._process.poll() is not None:
             self._start()
         self._process.stdin.write(json.dumps(deed._asdict()) + "\n")
@@ -73,7 +78,6 @@ class _Application:
         return json.loads(line)
 
     def close(self):
-        """End it, with all that it has started."""
         if self._process is not None:
             for pipe in (self._process.stdin, self._process.stdout):
                 with suppress(OSError):  # it has ended, and what was not sent is lost
@@ -103,8 +107,8 @@ def _check_error(found, expected):
 
 @pytest.mark.parametrize(
     "deed",
-    sampled(DEEDS, [deed for deed in DEEDS if deed.name in _SAMPLED.split()]),
-    ids=lambda deed: f"{deed.name}-in-{deed.call}",
+    sampled(DEEDS, [deed for deed in DEEDS if _id(deed) in _SAMPLED.split()]),
+    ids=_id,
 )
 @pytest.mark.xdist_group("hostile at work")
 def test_the_application_survives(deed, application):

@@ -12,7 +12,7 @@ from modular_tf.isolation.worker_process import WorkerProcess
 from tests.fixtures.interrupts import Interrupt, interrupt, points
 from tests.isolation.conftest import descriptors, isolated, wait_until
 
-_STRIDE = 7  # of the points: each takes a process
+_STRIDE = 13  # of the points: each takes a process
 _IN_FINALIZERS = pytest.mark.filterwarnings(
     "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
 )

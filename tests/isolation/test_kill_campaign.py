@@ -9,7 +9,7 @@ def test_no_byte_is_wrong_or_lost(run_python, tmp_path):
         import sys
         from tests.isolation.kill_campaign import Campaign, Store
         stores = [Store(sys.argv[1], survives=True), Store("ram://kills", survives=False)]
-        campaign = Campaign(stores, libraries=[], seconds=6.0, seed=1)
+        campaign = Campaign(stores, libraries=[], seconds=4.0, seed=1)
         campaign.run()
         assert campaign.problems == [], campaign.told()
         print(campaign.kills, campaign.done.total())

@@ -32,7 +32,6 @@ _OF_ALL_KINDS = (
 
 @pytest.fixture
 def fs(fixture_plugin):
-    """The filesystem of a plugin in a worker."""
     with isolated(fixture_plugin(), bundled=False) as service:
         filesystem = service.filesystem("fixture")
         filesystem.end = lambda: end_worker(service, filesystem.plugin)

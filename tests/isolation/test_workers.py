@@ -72,7 +72,7 @@ def test_what_a_worker_wrote_before_it_ended_shows_no_secret():
     owner = object()
     hide(owner, ["hush-hush"])
     try:
-        text = _described(WorkerEnding("exited", (), f"login as {'x' * 287} hush-hush\n"))
+        text = _described(WorkerEnding("exited", (), f"login as {'x' * 283} hush-hush\n"))
     finally:
         show_again(owner)
     assert "hush" not in text

@@ -232,65 +232,42 @@ def test_a_search_path_that_cannot_be_changed_is_refused(folder, traces):
 # -- copies that differ from their files -----------------------------------------------------------
 
 
-@pytest.fixture
-def system(tmp_path):
-    """Return a folder that stands for the system's: LD_LIBRARY_PATH leads to it."""
-    (tmp_path / "system").mkdir()
-    return tmp_path / "system"
+ASK = """
+    import ctypes, sys
+    from modular_tf.loading.binding import map_file
+
+    library = map_file(sys.argv[1], sys.argv[2:])
+    print(ctypes.CFUNCTYPE(ctypes.c_int)(library.symbol("ask"))())
+"""
+LOAD = """
+    import sys
+    from modular_tf.service.service import PluginService
+
+    with PluginService(plugin_paths=sys.argv[1:], bundled=False) as service:
+        (record,) = service.load().plugins
+    print(*(reason.rule for reason in record.reasons), sep=",")
+"""
 
 
-@pytest.fixture
-def of_tensorflow():
-    """Return options for a library that needs TensorFlow's."""
-    return ["-Wl,--no-as-needed", str(framework_stub("_pywrap_tensorflow_internal.so"))]
-
-
-def test_a_library_of_the_system_that_needs_tensorflow_is_led_to_the_host(
-    folder, system, of_tensorflow, run_python
-):
-    companion(system / COMPANION, options=of_tensorflow)
-    library = plugin(folder / "libx.so", COMPANION, None)
-
-    child = run_python(
-        """
-        import sys
-        from modular_tf.service.service import PluginService
-
-        with PluginService(plugin_paths=sys.argv[1:], bundled=False) as service:
-            (record,) = service.load().plugins
-        print(*(reason.rule for reason in record.reasons), sep=",")
-        """,
-        library,
-        env={"LD_LIBRARY_PATH": str(system)},
-    )
-
-    assert "LD-050" not in child.stdout
-    assert child.stdout.startswith("FS-0")  # its TF_InitPlugin was called, and does nothing
-
-
-@pytest.mark.parametrize("needed_by", ["the plugin", "a library of the system"])
+@pytest.mark.parametrize("what", ["a companion", "a companion of the system's", "the system's"])
 def test_a_copy_without_a_name_of_its_own_is_not_mapped_again_from_its_file(
-    needed_by, folder, system, of_tensorflow, run_python
+    what, folder, tmp_path, run_python
 ):
-    """Its file needs what only the copy is led to."""
-    needed = companion(folder / COMPANION, options=of_tensorflow)
-    if needed_by == "the plugin":
-        library = plugin(folder / "libx.so", COMPANION, "$ORIGIN")
+    """Its file needs a library of TensorFlow's, and only the copy is led to the host."""
+    system = tmp_path / "system"  # LD_LIBRARY_PATH leads to it
+    system.mkdir()
+    place = system if what == "the system's" else folder
+    stub = framework_stub("_pywrap_tensorflow_internal.so")
+    needed = companion(place / COMPANION, options=["-Wl,--no-as-needed", str(stub)])
+    name, search_path = COMPANION, "$ORIGIN" if what == "a companion" else None
+    if what == "a companion of the system's":
+        name = plugin(system / "libmiddle.so", COMPANION, str(folder)).name
+    library = plugin(folder / "libx.so", name, search_path)
+    env = {"LD_LIBRARY_PATH": str(system)}
+
+    if what == "the system's":
+        rules = run_python(LOAD, library, env=env).stdout
+        assert "LD-050" not in rules
+        assert rules.startswith("FS-0")  # its TF_InitPlugin was called, and does nothing
     else:
-        middle = plugin(system / "libmiddle.so", COMPANION, str(folder))
-        library = plugin(folder / "libx.so", middle.name, None)
-
-    child = run_python(
-        """
-        import ctypes, sys
-        from modular_tf.loading.binding import map_file
-
-        library = map_file(sys.argv[1], sys.argv[2:])
-        print(ctypes.CFUNCTYPE(ctypes.c_int)(library.symbol("ask"))())
-        """,
-        library,
-        needed,
-        env={"LD_LIBRARY_PATH": str(system)},
-    )
-
-    assert child.stdout == "1\n"
+        assert run_python(ASK, library, needed, env=env).stdout == "1\n"

@@ -38,14 +38,18 @@ _KILLED = {"is_small: comparison", "is_small: constant", "is_small: return value
 _SURVIVED = {"is_large: comparison", "is_large: constant"}
 
 
+def _write(file, text):
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(dedent(text), encoding="utf-8")
+
+
 @pytest.fixture
 def mutants(tmp_path, run_python):
-    """Run the script with the planted package; return what it says."""
-    write(tmp_path / "installed/planted/__init__.py", "")
-    write(tmp_path / "installed/planted/sizes.py", _PACKAGE)
-    write(tmp_path / "pyproject.toml", "[tool.pytest.ini_options]\n")
-    write(tmp_path / "tests/test_sizes.py", _TESTS)
-    write(tmp_path / "equivalent.toml", "mutant = []\n")
+    _write(tmp_path / "installed/planted/__init__.py", "")
+    _write(tmp_path / "installed/planted/sizes.py", _PACKAGE)
+    _write(tmp_path / "pyproject.toml", "[tool.pytest.ini_options]\n")
+    _write(tmp_path / "tests/test_sizes.py", _TESTS)
+    _write(tmp_path / "equivalent.toml", "mutant = []\n")
 
     def run(*options, status=1):
         child = run_python(
@@ -60,49 +64,35 @@ def mutants(tmp_path, run_python):
     return run
 
 
-def write(file: Path, text: str) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(dedent(text), encoding="utf-8")
-
-
-def told(output: str, outcome: str) -> set[str]:
-    """Return the functions and kinds of the mutants with an outcome."""
+def _with_outcome(output, outcome):
     return set(re.findall(rf"^{outcome}: \w+ \S+ (\w+: [a-z ]+):", output, re.MULTILINE))
 
 
-def test_what_tests_notice_is_told_from_what_they_do_not(mutants, tmp_path):
-    output = mutants()
-
-    assert told(output, "killed") == _KILLED | {"is_large: return value"}
-    assert told(output, "survived") >= _SURVIVED
-    assert "4 of 9 noticed, 44.4%" in output
-    assert (tmp_path / "installed/planted/sizes.py").read_text(encoding="utf-8") == _PACKAGE
-
-
-def test_a_second_call_goes_on_and_again_tries_survivors(mutants, tmp_path):
+def test_what_tests_notice_is_separated_from_what_they_do_not(mutants, tmp_path):
     sample = ("--seed", "1", "--count", "2")
     first = mutants(*sample, status=None)
     assert len(re.findall(r"^(?:killed|survived): ", first, re.MULTILINE)) == 2
+    assert _with_outcome(mutants(*sample, status=None), "killed|survived") == set()
 
-    assert told(mutants(*sample, status=None), "killed|survived") == set()
-    write(tmp_path / "tests/test_sizes.py", _TESTS + "    assert is_large(100)\n")
-    again = mutants("--again")
-    assert "is_large: comparison" in told(again, "killed")
+    output = first + mutants()  # which goes on
+    assert _with_outcome(output, "killed") == _KILLED | {"is_large: return value"}
+    assert _with_outcome(output, "survived") >= _SURVIVED
+    assert "4 of 9 noticed, 44.4%" in output
+    assert (tmp_path / "installed/planted/sizes.py").read_text(encoding="utf-8") == _PACKAGE
+
+    _write(tmp_path / "tests/test_sizes.py", _TESTS + "    assert is_large(100)\n")
+    assert "is_large: comparison" in _with_outcome(mutants("--again"), "killed")
 
 
-def test_equivalent_mutants_do_not_count(mutants, tmp_path):
-    survivors = re.findall(
-        r"^(\w+) .* is_(?:large|strange): ", mutants("--list", status=0), re.MULTILINE
-    )
+def test_equivalent_mutants_do_not_count_and_the_sample_depends_on_the_seed_alone(
+    mutants, tmp_path
+):
+    of_others = r"^(\w+) .* is_(?:large|strange): "
+    survivors = re.findall(of_others, mutants("--list", status=0), re.MULTILINE)
     rows = [f'[[mutant]]\nid = "{name}"\nreason = "for this test"\n' for name in survivors]
-    write(tmp_path / "equivalent.toml", "\n".join(rows))
-
+    _write(tmp_path / "equivalent.toml", "\n".join(rows))
     assert "6 equivalent, 3 killed: 3 of 3 noticed, 100.0%" in mutants(status=0)
 
-
-def test_the_sample_depends_on_the_seed_alone(mutants):
-    def drawn(seed: str) -> str:
-        return mutants("--list", "--count", "4", "--seed", seed, status=0)
-
-    assert drawn("1") == drawn("1")
-    assert len({drawn(seed) for seed in "12345"}) > 1
+    drawn = [mutants("--list", "--count", "4", "--seed", seed, status=0) for seed in "1123"]
+    assert drawn[0] == drawn[1]
+    assert len(set(drawn)) > 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import re
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -26,11 +27,14 @@ def _objects(name, *parts):
     return [compile_object(source, ["_GNU_SOURCE=1"], [_CORE, _RUNTIME]) for source in sources]
 
 
+@cache
+def _program(name, *parts):
+    return link_program(name, _objects(name, *parts), ["-lpthread", "-ldl"])
+
+
 def _output(name, *parts, arguments=()):
-    program = link_program(name, _objects(name, *parts), ["-lpthread", "-ldl"])
-    done = subprocess.run(
-        [program, *arguments], timeout=60, check=False, capture_output=True, text=True
-    )
+    command = [_program(name, *parts), *arguments]
+    done = subprocess.run(command, timeout=60, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -30,7 +30,7 @@ def _alive(book):
 
 
 def test_every_variant_is_left_with_balanced_books(
-    fixture_device_plugin, plugin_report, run_python
+    fixture_device_plugin, plugin_report, run_forked
 ):
     names = [v.name for v in variants("device").values() if v.fault is None]
     names = [name for name in names if name not in _LEFT_OUT]
@@ -39,7 +39,7 @@ def test_every_variant_is_left_with_balanced_books(
         for i, name in enumerate(names)
     ]
 
-    run_python(_EXERCISE, *libraries, env=plugin_report.environment)
+    run_forked(_EXERCISE, *libraries, env=plugin_report.environment)
     books = plugin_report.processes()
 
     assert len(books) == len(names)
@@ -48,9 +48,9 @@ def test_every_variant_is_left_with_balanced_books(
 
 
 def test_a_good_plugin_makes_each_part_of_its_platform_once(
-    fixture_device_plugin, plugin_report, run_python
+    fixture_device_plugin, plugin_report, run_forked
 ):
-    run_python(_EXERCISE, fixture_device_plugin("good"), env=plugin_report.environment)
+    run_forked(_EXERCISE, fixture_device_plugin("good"), env=plugin_report.environment)
     book = plugin_report.last()
 
     parts = ("platforms", "platform_fns", "device_fns", "executors")

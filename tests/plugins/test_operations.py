@@ -241,12 +241,12 @@ def _books(family):
     return [v.name for v in variants(family).values() if v.fault is None and v.name not in left_out]
 
 
-def test_every_variant_is_left_with_balanced_books(fixture_plugin, plugin_report, run_python):
+def test_every_variant_is_left_with_balanced_books(fixture_plugin, plugin_report, run_forked):
     unmapped = {"probe", "open"}
     names = [n for n in _books("filesystem") if variants("filesystem")[n].stage not in unmapped]
     libraries = [fixture_plugin(name, scheme=own_scheme(name)) for name in names]
 
-    run_python(_EXERCISE, *libraries, env=plugin_report.environment)
+    run_forked(_EXERCISE, *libraries, env=plugin_report.environment)
     books = plugin_report.processes()
 
     assert len(books) == len(names)

@@ -16,23 +16,14 @@ NAMES = {
 ENTRY_POINTS = {"filesystem": ["TF_InitPlugin"], "device": ["SE_InitPlugin", "TF_InitKernel"]}
 
 
-@pytest.fixture(params=NAMES)
-def names(request):
-    return NAMES[request.param]
-
-
-def test_only_entry_points_are_to_be_seen(names):
+@pytest.mark.parametrize("names", NAMES.values(), ids=NAMES)
+def test_it_shows_entry_points_alone_and_conforms_beyond_what_is_promised(names):
     library = built_library(names)
     listed = run_tool("nm", "-D", "--defined-only", "--format=posix", library, cwd=library.parent)
-
     assert [line.split()[0] for line in listed.splitlines()] == ENTRY_POINTS[names.kind]
 
-
-def test_it_conforms_beyond_what_is_promised(names):
-    library = built_library(names)
-    run_tool(
-        sys.executable, "-m", "modular_tf", "check", library, "--level", "4", cwd=library.parent
-    )
+    check = [sys.executable, "-m", "modular_tf", "check", library, "--level", "4"]
+    run_tool(*check, cwd=library.parent)
 
 
 FILESYSTEM = """
@@ -113,6 +104,8 @@ DEVICE = """
     """
 
 
-@pytest.mark.parametrize(("kind", "code"), [("filesystem", FILESYSTEM), ("device", DEVICE)])
+@pytest.mark.parametrize(
+    ("kind", "code"), [("filesystem", FILESYSTEM), ("device", DEVICE)], ids=NAMES
+)
 def test_it_works_in_a_service(kind, code, run_python):
     run_python(code, built_library(NAMES[kind]), env={"PYTHONFAULTHANDLER": "1"})

@@ -9,31 +9,23 @@ from modular_tf.errors import InvalidArgumentError
 
 
 @pytest.mark.parametrize(
-    ("name", "library", "scheme"),
+    ("kind", "name", "library", "registered"),
     [
-        ("store", "store", "store"),
-        ("my-store", "my_store", "mystore"),
-        ("My_Store2", "my_store2", "mystore2"),
-        ("class", "class", "class"),  # a word of C++ is a name like others
-        ("x-1", "x_1", "x1"),
+        ("filesystem", "store", "store", "store"),
+        ("filesystem", "my-store", "my_store", "mystore"),
+        ("filesystem", "My_Store2", "my_store2", "mystore2"),
+        ("filesystem", "class", "class", "class"),  # a word of C++ is a name like others
+        ("filesystem", "x-1", "x_1", "x1"),
+        ("device", "npu", "npu", "NPU"),
+        ("device", "My-Chip", "my_chip", "MY_CHIP"),
+        ("device", "x", "x", "X"),
     ],
 )
-def test_a_filesystem(name, library, scheme):
-    names = project_names("filesystem", name)
+def test_a_name_makes_those_of_library_and_registration(kind, name, library, registered):
+    names = project_names(kind, name)
 
-    assert (names.project, names.library, names.registered) == (name, library, scheme)
-    assert names.users_write == f"{scheme}://"
-
-
-@pytest.mark.parametrize(
-    ("name", "library", "device_type"),
-    [("npu", "npu", "NPU"), ("My-Chip", "my_chip", "MY_CHIP"), ("x", "x", "X")],
-)
-def test_a_device(name, library, device_type):
-    names = project_names("device", name)
-
-    assert (names.project, names.library, names.registered) == (name, library, device_type)
-    assert names.users_write == f"{device_type}:0"
+    assert (names.project, names.library, names.registered) == (name, library, registered)
+    assert names.users_write == f"{registered}{'://' if kind == 'filesystem' else ':0'}"
 
 
 def test_what_is_registered_may_have_a_name_of_its_own():
@@ -56,11 +48,6 @@ def test_a_scheme_that_no_host_would_find_is_refused(scheme):
         project_names("filesystem", "store", scheme=scheme)
 
 
-def test_a_name_that_makes_no_scheme_is_refused_with_the_way_out():
-    with pytest.raises(InvalidArgumentError, match=r"'s' cannot be a scheme.*--scheme"):
-        project_names("filesystem", "s")
-
-
 @pytest.mark.parametrize("device_type", ["", "npu", "NPU2", "_NPU", "MY-NPU", "N P", "GPU:0"])
 def test_a_device_type_that_no_host_takes_is_refused(device_type):
     with pytest.raises(InvalidArgumentError, match=r"cannot be a device type.*--type"):
@@ -68,23 +55,19 @@ def test_a_device_type_that_no_host_takes_is_refused(device_type):
 
 
 @pytest.mark.parametrize(
-    ("kind", "name", "remedy"),
+    ("kind", "name", "given", "error"),
     [
-        ("filesystem", "ram", "--scheme"),
-        ("filesystem", "File", "--scheme"),
-        ("device", "cpu", "--type"),
-        ("device", "Host", "--type"),
-        ("filesystem", "modular_tf", "--directory"),
-        ("device", "tensorflow", "--directory"),
+        ("filesystem", "ram", {}, "taken already; .*--scheme"),
+        ("filesystem", "File", {}, "taken already; .*--scheme"),
+        ("device", "cpu", {}, "taken already; .*--type"),
+        ("device", "Host", {}, "taken already; .*--type"),
+        ("filesystem", "modular_tf", {}, "taken already; .*--directory"),
+        ("device", "tensorflow", {}, "taken already; .*--directory"),
+        ("filesystem", "s", {}, "'s' cannot be a scheme.*--scheme"),
+        ("filesystem", "store", {"device_type": "STORE"}, "give --scheme"),
+        ("device", "chip", {"scheme": "chip"}, "give --type"),
     ],
 )
-def test_a_name_that_somebody_has_is_refused(kind, name, remedy):
-    with pytest.raises(InvalidArgumentError, match=f"taken already; .*{remedy}"):
-        project_names(kind, name)
-
-
-def test_an_option_of_the_other_kind_is_refused():
-    with pytest.raises(InvalidArgumentError, match="give --scheme"):
-        project_names("filesystem", "store", device_type="STORE")
-    with pytest.raises(InvalidArgumentError, match="give --type"):
-        project_names("device", "chip", scheme="chip")
+def test_a_name_that_cannot_be_had_is_refused_with_the_way_out(kind, name, given, error):
+    with pytest.raises(InvalidArgumentError, match=error):
+        project_names(kind, name, **given)

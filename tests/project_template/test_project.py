@@ -7,7 +7,6 @@ import errno
 import re
 import stat
 import sys
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -23,9 +22,6 @@ from modular_tf.check.project_template.project import (
 )
 from modular_tf.check.settings import FILE_NAME, decided
 from tests.check.named_checks import assert_tells_what_it_means, ids_in
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -57,6 +53,7 @@ def files(names):
 
 
 def test_the_files_are_what_was_rendered(names, files, tmp_path):
+    (tmp_path / "usual").mkdir()
     written = write_project(names, str(tmp_path / "made"))
 
     assert list(written) == sorted(files)
@@ -66,43 +63,34 @@ def test_the_files_are_what_was_rendered(names, files, tmp_path):
         for path in (tmp_path / "made").rglob("*")
         if path.is_file()
     }
-    assert [path.name for path in tmp_path.iterdir()] == ["made"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["made", "usual"]
+    folders = ("usual", "made", "made/src")  # with the permissions that others get
+    modes = {stat.S_IMODE((tmp_path / folder).stat().st_mode) for folder in folders}
+    assert len(modes) == 1
 
 
-def test_names_have_taken_every_place(files):
-    left = {name: re.findall(r"@\w+@", content) for name, content in files.items()}
-
-    assert {name: found for name, found in left.items() if found} == {}
-
-
-def test_files_end_in_one_line_end_and_are_not_wide(files):
+def test_files_have_all_names_end_in_one_line_end_and_are_not_wide(files):
     for name, content in files.items():
+        assert re.findall(r"@\w+@", content) == [], name
         assert content.endswith("\n"), name
         assert not content.endswith("\n\n"), name
         if not name.endswith(".md"):
-            wide = [line for line in content.splitlines() if len(line) > 100]
-            assert wide == [], name
+            assert [line for line in content.splitlines() if len(line) > 100] == [], name
 
 
-def test_cmake_builds_every_source(files):
+def test_the_files_fit_each_other(names, files):
     named = re.findall(r"^  (src/\S+\.cc)", files["CMakeLists.txt"], re.MULTILINE)
-
     assert sorted(named) == sorted(name for name in files if name.endswith(".cc"))
 
-
-def test_the_entry_point_is_what_is_exported(names, files):
     entry_point = ENTRY_POINTS[names.kind]
-
     assert re.findall(r"global: (.*?);", files["src/exports.map"]) == [entry_point]
     assert f" {entry_point}(" in files["src/plugin.cc"]
 
-
-def test_the_readme_names_files_that_are_there(files):
     named = set(re.findall(r"`((?:src|tests)/[^`]+)`", files["README.md"]))
     sources = {name for name in files if name.startswith("src/")}
-
     assert named <= files.keys()
     assert sources - named <= {"src/exports.map", "src/slots.h"}
+    assert ids_in("\n".join(files.values())) <= all_checks().keys()
 
 
 def test_the_project_is_python_s_to_build(names, files):
@@ -127,27 +115,19 @@ def test_the_settings_of_the_checks_hold_with_and_without_their_examples(names, 
     assert (check.kind, check.level <= settings.level) == (names.kind, True)
 
 
-def test_every_check_that_a_project_names_is_there(files):
-    assert ids_in("\n".join(files.values())) <= all_checks().keys()
-
-
-def test_a_place_that_is_taken_is_left_alone(names, tmp_path):
+def test_a_place_that_is_taken_is_left_alone_and_a_missing_parent_is_named(names, tmp_path):
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").touch()
     (tmp_path / "link").symlink_to("nowhere")
     for place in list(tmp_path.iterdir()):
         with pytest.raises(FileExistsError):
             write_project(names, str(place))
-
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "file", "link"]
-    assert list((tmp_path / "empty").iterdir()) == []
-
-
-def test_a_missing_parent_is_named(names, tmp_path):
     with pytest.raises(FileNotFoundError) as raised:
         write_project(names, str(tmp_path / "missing" / "made"))
 
     assert raised.value.filename == str(tmp_path / "missing")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "file", "link"]
+    assert list((tmp_path / "empty").iterdir()) == []
 
 
 def test_nothing_is_left_of_a_project_that_could_not_be_written(names, tmp_path, monkeypatch):
@@ -166,16 +146,3 @@ def test_nothing_is_left_of_a_project_that_could_not_be_written(names, tmp_path,
 
     assert len(written) == 2
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_directory_has_the_permissions_that_others_get(names, tmp_path):
-    (tmp_path / "usual").mkdir()
-
-    write_project(names, str(tmp_path / "made"))
-
-    assert _mode(tmp_path / "made") == _mode(tmp_path / "usual")
-    assert _mode(tmp_path / "made" / "src") == _mode(tmp_path / "usual")
-
-
-def _mode(path: Path) -> int:
-    return stat.S_IMODE(path.stat().st_mode)

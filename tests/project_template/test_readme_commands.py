@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
-import sysconfig
 from pathlib import Path
 
 import pytest
@@ -14,7 +12,7 @@ from tests.architecture.document import blocks
 from tests.fixtures.machine import DEVELOPER_ENVIRONMENT
 from tests.fixtures.matrices import sampled
 from tests.fixtures.process_group import run_in_group
-from tests.project_template.building import TOOLS
+from tests.project_template.building import TOOLS, made_environment
 
 MODULAR_TF = """\
 #!{python}
@@ -27,20 +25,15 @@ MAY_BE_LOST = "my_program.py"  # the reader's own, with TensorFlow
 
 @pytest.fixture
 def environment(tmp_path, isolated_machine):
-    """Make an environment that has what this one has, and keeps to itself what it installs."""
-    made = tmp_path / "environment"
-    command = [sys.executable, "-m", "venv", "--without-pip", str(made)]
-    assert run_in_group(command, cwd=tmp_path, env=TOOLS, timeout=100).returncode == 0
-    python = made / "bin" / "python"
-    site = Path(sysconfig.get_path("purelib", vars={"base": str(made), "platbase": str(made)}))
-    shared = sysconfig.get_path("purelib")
-    (site / "shared.pth").write_text(f"import site; site.addsitedir({shared!r})\n")
-    script = made / "bin" / "modular-tf"
-    script.write_text(MODULAR_TF.format(python=python))
+    """Make an environment that keeps to itself what it installs."""
+    programs = tmp_path / "environment" / "bin"
+    made_environment(programs.parent)
+    script = programs / "modular-tf"
+    script.write_text(MODULAR_TF.format(python=programs / "python"))
     script.chmod(0o755)
     homes = {name: os.environ[name] for name in os.environ if name.startswith("XDG_")}
-    path = os.pathsep.join((str(python.parent), TOOLS["PATH"]))
-    return {**DEVELOPER_ENVIRONMENT, **homes, "PATH": path, "VIRTUAL_ENV": str(made)}
+    path = os.pathsep.join((str(programs), TOOLS["PATH"]))
+    return {**DEVELOPER_ENVIRONMENT, **homes, "PATH": path, "VIRTUAL_ENV": str(programs.parent)}
 
 
 @pytest.mark.parametrize("kind", sampled(KINDS, ["filesystem"]))
@@ -66,7 +59,7 @@ def test_every_command_works(kind, environment, tmp_path):
     assert str(tmp_path / "environment") in found[5]
 
 
-def _commands(language: str, text: str) -> list[list[str]]:
+def _commands(language, text):
     """Return what a reader types for one block, and a user without TensorFlow can."""
     if language == "python":
         return [] if "import tensorflow" in text else [["python", "-W", "error", "-c", text]]

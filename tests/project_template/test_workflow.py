@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import sysconfig
-from pathlib import Path
 from textwrap import dedent
 
 import pytest
@@ -17,6 +15,7 @@ from modular_tf.check.project_template.project import KINDS, project_names, rend
 from modular_tf.errors import InvalidArgumentError
 from tests.fixtures.machine import DEVELOPER_ENVIRONMENT
 from tests.fixtures.process_group import run_in_group
+from tests.project_template.building import made_environment, run_tool
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -95,15 +94,8 @@ def test_a_path_of_this_machine_is_refused(tmp_path):
 @pytest.fixture
 def environment(tmp_path):
     """Make an environment in which pip installs without an index."""
-    made = tmp_path / "environment"
-    command = [sys.executable, "-m", "venv", "--without-pip", str(made)]
-    assert (
-        run_in_group(command, cwd=tmp_path, env=DEVELOPER_ENVIRONMENT, timeout=100).returncode == 0
-    )
-    site = sysconfig.get_path("purelib", vars={"base": str(made), "platbase": str(made)})
-    shared = sysconfig.get_path("purelib")
-    (Path(site) / "shared.pth").write_text(f"import site; site.addsitedir({shared!r})\n")
-    path = os.pathsep.join((str(made / "bin"), DEVELOPER_ENVIRONMENT["PATH"]))
+    made_environment(tmp_path / "environment")
+    path = os.pathsep.join((str(tmp_path / "environment" / "bin"), DEVELOPER_ENVIRONMENT["PATH"]))
     return {**DEVELOPER_ENVIRONMENT, "PATH": path, "PIP_NO_INDEX": "1"}
 
 
@@ -127,9 +119,7 @@ def test_a_checkout_in_the_repository_is_installed(tmp_path, environment):
     done = _install(tmp_path, environment, "./third_party/modular_tf")
     assert done.returncode == 0, done.stdout + done.stderr
 
-    command = ["python", "-c", "import from_checkout"]
-    found = run_in_group(command, cwd=tmp_path, env=environment, timeout=100)
-    assert found.returncode == 0, found.stderr
+    run_tool("python", "-c", "import from_checkout", cwd=tmp_path, env=environment)
 
 
 def test_what_cannot_be_installed_says_where_to_choose(tmp_path, environment):

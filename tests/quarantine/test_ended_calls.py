@@ -105,22 +105,20 @@ SMALL_STACK = """
 """
 
 
-def test_the_handler_that_was_there_runs_afterwards(run_forked, library):
-    said = run_forked(READ, "segv", library, status=-signal.SIGSEGV).stderr
-    assert said.index("modular_tf: SIGSEGV") < said.index("Fatal Python error: Segmentation fault")
-
-
 @pytest.mark.parametrize(
-    ("code", "status"),
+    ("code", "how", "status", "then"),
     [
-        ("    import ctypes; libc = ctypes.CDLL(None)" + HANDLER + READ, signal.SIGABRT),
-        (NO_HANDLER + READ, -signal.SIGABRT),
+        (READ, "segv", -signal.SIGSEGV, "Fatal Python error: Segmentation fault"),
+        # which _exit is given
+        ("    import ctypes; libc = ctypes.CDLL(None)" + HANDLER + READ, "abort", 6, ""),
+        (NO_HANDLER + READ, "abort", -signal.SIGABRT, ""),
     ],
-    ids=["the application's", "a default with flags of a handler"],
+    ids=["Python's", "the application's", "a default with flags of a handler"],
 )
-def test_other_handlers_run_afterwards(run, code, status):
-    (line,) = run(code, "abort", status=status)  # which _exit is given
-    assert "modular_tf: SIGABRT in plugin ending" in line
+def test_the_handler_that_was_there_runs_afterwards(run_forked, library, code, how, status, then):
+    said = run_forked(code, how, library, status=status).stderr
+    word = {"segv": "SIGSEGV", "abort": "SIGABRT"}[how]
+    assert said.index(f"modular_tf: {word} in plugin ending") < said.rindex(then)
 
 
 def test_the_end_is_reported_without_any_other_handler(library, tmp_path):
@@ -303,18 +301,14 @@ def test_notes_stay_for_the_next_look_where_one_cannot_be_read_now(own_state, mo
     assert len(notes().of_ended()) == 2
 
 
-@pytest.mark.parametrize("field", ["signal", "status", "pid", "time"])
-@pytest.mark.parametrize("number", [10**400, -1])
-def test_a_note_with_an_impossible_number_says_nothing(own_state, field, number):
-    leave_note(own_state, **{field: number})
+def test_a_note_of_another_machine_or_with_impossible_numbers_is_no_end_here(own_state):
+    for field in ("signal", "status", "pid", "time"):
+        for number in (10**400, -1):
+            leave_note(own_state, name=f"{field}{number < 0}", **{field: number})
+    assert notes().of_ended() == note_files(own_state) == []
 
-    assert notes().of_ended() == []
-
-
-def test_a_note_of_another_machine_is_left_to_that_one(own_state):
     leave_note(own_state, name="here")
     leave_note(own_state, name="elsewhere", machine="another")
-
     ended = notes().of_ended()
     assert [note.name for note in ended] == ["here.ended"]
     notes().remove(ended)

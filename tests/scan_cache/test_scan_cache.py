@@ -32,7 +32,7 @@ def cache(own_cache):
     return ScanCache.of_process()
 
 
-def test_what_was_remembered_is_recalled(plugin):
+def test_what_was_remembered_is_recalled_and_by_others_with_their_next_pass(plugin, cache):
     assert recalled(plugin) is None
     known = tried(plugin)
 
@@ -41,6 +41,9 @@ def test_what_was_remembered_is_recalled(plugin):
     assert known.facts.loadable
     assert known.sha256 == known.seen.sha256
     assert known.finding == FINDING
+    assert cache.recall(str(plugin)) is None
+    cache.refresh()
+    assert cache.recall(str(plugin)) is not None
 
 
 def test_the_same_process_recalls_it_unsaved_until_it_forgets_it(plugin, cache):
@@ -55,14 +58,6 @@ def test_the_same_process_recalls_it_unsaved_until_it_forgets_it(plugin, cache):
     assert cache.recall(str(plugin)) is None
     cache.save()
     assert recalled(plugin) is None
-
-
-def test_a_pass_sees_what_other_processes_remembered(plugin, cache):
-    tried(plugin)
-
-    assert cache.recall(str(plugin)) is None
-    cache.refresh()
-    assert cache.recall(str(plugin)) is not None
 
 
 # -- the library -------------------------------------------------------------------------------
@@ -199,13 +194,12 @@ def test_a_copy_elsewhere_of_what_opens_files_must_be_tried(plugin, tmp_path, ca
     assert cache.finding_for(look_into(cache, elsewhere)) is None
 
 
-def test_a_copy_beside_other_companions_must_be_tried(with_companion, tmp_path):
+def test_a_copy_beside_other_companions_must_be_tried(with_companion, tmp_path, cache):
     tried(with_companion)
     shutil.copytree(with_companion.parent, tmp_path / "copy")
-    cache = ScanCache.of_process()
+    cache.refresh()
 
     known = look_into(cache, tmp_path / "copy" / with_companion.name)
-
     assert cache.finding_for(known) is None
 
 
@@ -221,14 +215,9 @@ def test_without_a_place_it_lasts_as_long_as_the_process(plugin):
     assert untimed(cache.recall(str(plugin))) == untimed(found)
 
 
-def test_a_privileged_process_has_none(plugin, monkeypatch):
-    tried(plugin)
-    monkeypatch.setattr(cache_module, "is_privileged", lambda: True)
-
-    assert recalled(plugin) is None
-
-
-def test_a_cache_of_others_or_of_another_host_is_not_believed(plugin, own_cache):
+def test_a_cache_of_others_or_another_host_is_not_believed_and_nothing_by_the_privileged(
+    plugin, own_cache, monkeypatch
+):
     tried(plugin)
     here = host_fingerprint().with_parts(linking_parts(os.environ))
     there = HostFingerprint(tuple((dict(here.parts) | {"kernel": "another"}).items()))
@@ -236,6 +225,9 @@ def test_a_cache_of_others_or_of_another_host_is_not_believed(plugin, own_cache)
 
     assert ScanCache(directory, here).recall(str(plugin)) is not None
     assert ScanCache(directory, there).recall(str(plugin)) is None
+    with monkeypatch.context() as patch:
+        patch.setattr(cache_module, "is_privileged", lambda: True)
+        assert recalled(plugin) is None
     (file,) = own_cache.glob("*.sqlite")
     file.chmod(0o666)
     assert recalled(plugin) is None
@@ -280,9 +272,8 @@ def test_a_value_of_another_type_is_not_recalled(plugin, wrong):
 
 def test_dependencies_that_are_damaged_are_missed(with_companion):
     tried(with_companion)
-    sha256, _, text = ScanCache.of_process()._libraries.get(str(with_companion))
     for wrong in WRONG:
         cache = ScanCache.of_process()
+        sha256, _, text = cache._libraries.get(str(with_companion))
         cache._libraries.put(str(with_companion), sha256, json.dumps(wrong), text)
-        found = cache.recall(str(with_companion))
-        assert found is None or wrong == []
+        assert cache.recall(str(with_companion)) is None or wrong == []

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import threading
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from modular_tf.service.storage.notes import Notes, note_of
 from modular_tf.service.storage.private_directory import PrivateDirectory
 from modular_tf.service.storage.quarantine import QuarantineStore
 from modular_tf.service.storage.scan_cache import ScanCache
+from tests.fixtures.matrices import sampled_product
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -178,9 +180,9 @@ service.load()
 """
 
 
-def test_a_plugin_that_ended_its_process_is_named_by_the_next(fixture_plugin, run_python):
+def test_a_plugin_that_ended_its_process_is_named_by_the_next(fixture_plugin, run_forked):
     path = fixture_plugin("init-plugin-crashes")
-    ended = run_python(ENDS_WHILE_IT_LOADS, str(path), status=None)
+    ended = run_forked(ENDS_WHILE_IT_LOADS, str(path), status=None)
     assert ended.returncode < 0
     record = record_of(path, first_contact="never")
 
@@ -190,28 +192,27 @@ def test_a_plugin_that_ended_its_process_is_named_by_the_next(fixture_plugin, ru
     assert Notes.of_process().of_ended() == []
 
 
-ENDED_AT_ONCE = """
-import os, sys
-from contextlib import ExitStack
-from modular_tf.service.storage.notes import Notes
-from modular_tf.service.storage.quarantine import QuarantineStore
-
-path, sha256, count = sys.argv[1:]
-known = {"was_suspect": QuarantineStore.of_process().suspicion(sha256) is not None}
-with ExitStack() as stack:
-    for _ in range(int(count)):
-        stack.enter_context(Notes.of_process().around("loading", "good", path, sha256, **known))
-    os._exit(0)
-"""
-
-
 @pytest.fixture
-def end_while_loading(run_python):
-    """Return a function that ends processes while they load a plugin, as a signal would."""
+def end_while_loading():
+    """Return a function that ends a process while it loads a plugin, as a signal would."""
+
+    def load(path, times):
+        sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+        was_suspect = QuarantineStore.of_process().suspicion(sha256) is not None
+        known = ("good", str(path), sha256)
+        with ExitStack() as stack:
+            for _ in range(times):
+                around = Notes.of_process().around("loading", *known, was_suspect=was_suspect)
+                stack.enter_context(around)
+            os._exit(0)
 
     def end(path, times=1):
-        digest = hashlib.sha256(Path(path).read_bytes()).hexdigest()
-        run_python(ENDED_AT_ONCE, str(path), digest, str(times))
+        if (child := os.fork()) == 0:
+            try:
+                load(path, times)
+            finally:
+                os._exit(1)
+        assert os.waitpid(child, 0)[1] == 0
 
     return end
 
@@ -226,8 +227,7 @@ def load_and_use(path, **settings):
     return record
 
 
-@pytest.mark.parametrize("times", [1, 20])
-@pytest.mark.parametrize("first_contact", ["new", "never"])
+@pytest.mark.parametrize(("times", "first_contact"), sampled_product([1, 20], ["new", "never"]))
 def test_a_good_plugin_is_tried_anew_after_processes_were_stopped_while_they_loaded_it(
     plugin_file, trials, end_while_loading, times, first_contact
 ):

@@ -57,8 +57,8 @@ def test_a_close_in_time_is_as_without_a_bound(library):
         file.append(b"more")
 
 
-def test_the_end_of_the_process_waits_for_what_is_left(run_python, library):
-    said = run_python(
+def test_the_end_of_the_process_waits_for_what_is_left(run_forked, library):
+    said = run_forked(
         """
         import sys
         from modular_tf import Config, PluginService
@@ -72,7 +72,7 @@ def test_the_end_of_the_process_waits_for_what_is_left(run_python, library):
         config = Config(close_timeout_s=0.1)
         service = PluginService(config=config, plugin_paths=[sys.argv[1]], bundled=False)
         service.load()
-        file = service.filesystem("ending").new_writable_file("ending://h/1")
+        file = service.filesystem("ending").new_writable_file("ending://h/2")
         try:
             service.close()
         except DeadlineExceededError:
@@ -111,13 +111,13 @@ _EXIT_HANDLER = """
     [((0.05, None), "done\n"), ((None, 0.05), "done\n"), ((0.05,), ""), ((30, 0.05), "done\n")],
 )
 def test_the_longest_bound_of_several_services_counts_at_exit(
-    run_python: PythonRunner, tmp_path: Path, bounds: tuple[float | None, ...], said: str
+    run_forked: PythonRunner, tmp_path: Path, bounds: tuple[float | None, ...], said: str
 ) -> None:
     source = tmp_path / "exit_handler.c"
     source.write_text(_EXIT_HANDLER)
     library = link_library("libmtf_exit_handler.so", [compile_object(source)])
 
-    child = run_python(
+    child = run_forked(
         f"""
         import ctypes, sys
         from modular_tf.service.configuration import Config

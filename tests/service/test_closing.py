@@ -98,9 +98,9 @@ def test_what_an_old_library_failed_with_survives_an_interrupt_in_the_next():
 
 
 @pytest.mark.parametrize("ending", ["service.close()", ""])
-def test_a_closing_that_was_interrupted_in_the_plugin_is_finished(ending, run_python, tmp_path):
+def test_a_closing_that_was_interrupted_in_the_plugin_is_finished(ending, run_forked, tmp_path):
     """The first writer waits for a reader of a pipe; another one has what is worth keeping."""
-    run_python(
+    run_forked(
         f"""
         import os, signal, sys, threading
         import modular_tf as mtf

@@ -36,6 +36,19 @@ def lake(monkeypatch):
     return module
 
 
+@pytest.fixture
+def refusing(monkeypatch):
+    """A client for `lake` that shows its options when it refuses to be made."""
+
+    class Refusing(fsspec.AbstractFileSystem):
+        protocol = "lake"
+
+        def __init__(self, **options):
+            raise ValueError(f"no: {options}")
+
+    monkeypatch.setitem(_registry, "lake", Refusing)  # as register_implementation does
+
+
 def _service(make_service, **filesystems):
     return make_service(config=Config(filesystems=filesystems, path="/etc/c.toml"))
 
@@ -234,7 +247,8 @@ def test_while_a_function_hangs_other_schemes_and_the_service_go_on(
     assert found[0] is found[1] is service.filesystem("lake")
 
 
-def test_secrets_are_shown_nowhere(make_service, lake, monkeypatch, capsys, tmp_path):
+@pytest.mark.usefixtures("refusing")
+def test_secrets_are_shown_nowhere(make_service, monkeypatch, capsys, tmp_path):
     from modular_tf.cli.main import run
 
     monkeypatch.setenv("STORES_PASSWORD", f"{SECRET}2")
@@ -247,13 +261,6 @@ def test_secrets_are_shown_nowhere(make_service, lake, monkeypatch, capsys, tmp_
         }
     )  # fmt: skip
 
-    class Refusing(fsspec.AbstractFileSystem):
-        protocol = "lake"
-
-        def __init__(self, **options):
-            raise ValueError(f"no: {options}")
-
-    monkeypatch.setitem(_registry, "lake", Refusing)  # as register_implementation does
     service = make_service(config=config)
     with pytest.raises(ModularTFError) as failure:
         service.filesystem("lake")
@@ -330,14 +337,8 @@ def test_a_wrong_table_shows_no_option(text):
         {"accounts": [{"secret": SECRET}]},
     ],
 )
-def test_a_secret_at_any_depth_is_hidden(make_service, monkeypatch, options):
-    class Refusing(fsspec.AbstractFileSystem):
-        protocol = "lake"
-
-        def __init__(self, **given):
-            raise ValueError(f"no: {given}")
-
-    monkeypatch.setitem(_registry, "lake", Refusing)
+@pytest.mark.usefixtures("refusing")
+def test_a_secret_at_any_depth_is_hidden(make_service, options):
     service = _service(make_service, lake={"fsspec": "lake", **options})
     with pytest.raises(FailedPreconditionError) as failure:
         service.filesystem("lake")

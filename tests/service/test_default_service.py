@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
-
-from modular_tf.service.default import LoadedOnce
-from modular_tf.service.service import PluginService
 
 USERS = Path(__file__).with_name("default_service_users.py")
 
 
-def test_it_is_made_once_loaded_and_made_again_after_its_end(run_python):
-    run_python(
+def test_it_is_made_once_loaded_and_made_again_after_its_end(run_forked):
+    run_forked(
         """
         from concurrent.futures import ThreadPoolExecutor
         from modular_tf.service.default import default_service
@@ -27,24 +23,11 @@ def test_it_is_made_once_loaded_and_made_again_after_its_end(run_python):
     )
 
 
-def test_importing_the_package_makes_none(run_python):
-    child = run_python(
-        """
-        import sys
-        import modular_tf
-        print([name for name in sys.modules if name.startswith("modular_tf.")])
-        assert "cffi" not in sys.modules and "_cffi_backend" not in sys.modules
-        """
-    )
-
-    assert child.stdout == "[]\n"
-
-
 def test_forked_children_use_it_and_load_and_close_by_themselves(
-    run_python, fixture_plugin, tmp_path
+    run_forked, fixture_plugin, tmp_path
 ):
     (tmp_path / "f").write_text("content")
-    run_python(
+    run_forked(
         """
         import multiprocessing, os, sys, threading
         from modular_tf.loading import binding
@@ -156,30 +139,6 @@ def test_a_thread_that_is_not_waited_for_is_told_that_the_process_ends(run_pytho
     assert "'polling'" in child.stdout
 
 
-def test_whoever_uses_it_while_it_is_made_is_served(run_python, tmp_path, plugin_file):
+def test_whoever_uses_it_while_it_is_made_is_served(run_forked, tmp_path, plugin_file):
     """Log handlers, hooks, signal handlers and other threads."""
-    run_python(USERS, tmp_path / "log", plugin_file("libhooked.so"))
-
-
-def test_it_is_loaded_once_and_a_new_one_after_its_end():
-    made, loaded = [], []
-
-    def make():
-        made.append(SimpleNamespace(closed=False))
-        return made[-1]
-
-    once = LoadedOnce(make, loaded.append)
-    assert once.get() is once.get() is made[0]
-    assert loaded == made
-    made[0].closed = True
-    assert once.get() is once.get() is made[1]
-    assert loaded == made
-
-
-def test_the_bundled_plugins_come_unless_they_are_left_out():
-    with PluginService() as service:
-        service.load()
-        assert service.schemes()["ram"] == "ram_filesystem"
-    with PluginService(bundled=False) as service:
-        service.load()
-        assert "ram" not in service.schemes()
+    run_forked(USERS.read_text(), tmp_path / "log", plugin_file("libhooked.so"))

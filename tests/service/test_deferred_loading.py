@@ -124,10 +124,10 @@ def test_a_refused_plugin_is_told_without_being_mapped(fixture_plugin, tmp_path,
 
 
 @pytest.mark.parametrize("config", [TRIED, UNTRIED], ids=["tried", "mapped"])
-def test_the_next_service_knows_it(plugin_file, serve, config, run_python):
+def test_the_next_service_knows_it(plugin_file, serve, config, run_forked):
     path = plugin_file("libknown.so", scheme="known")
     serve(config, path)
-    told = run_python(
+    told = run_forked(
         "import sys\n"
         "from modular_tf.service.configuration import Config\n"
         "from modular_tf.service.service import PluginService\n"
@@ -223,8 +223,8 @@ def test_threads_that_want_it_at_once_get_the_same(plugin_file, serve):
     assert len(set(map(id, found))) == 1
 
 
-def test_a_forked_child_opens_for_itself(plugin_file, run_python):
-    told = run_python(
+def test_a_forked_child_opens_for_itself(plugin_file, run_forked):
+    told = run_forked(
         "import os, sys\n"
         "from modular_tf.service.configuration import Config\n"
         "from modular_tf.service.service import PluginService\n"

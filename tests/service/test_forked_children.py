@@ -65,8 +65,8 @@ OF_SOMEBODY_ELSE = f"""{FORKS}
 """
 
 
-def test_a_child_uses_the_device_of_this_package_and_filesystems(run_python):
-    *children, array, parent = json.loads(run_python(OF_THIS_PACKAGE).stdout)
+def test_a_child_uses_the_device_of_this_package_and_filesystems(run_forked):
+    *children, array, parent = json.loads(run_forked(OF_THIS_PACKAGE).stdout)
 
     new, old = [150_000, 3], 150_000
     assert children == [new, old, new, old, new]
@@ -75,9 +75,9 @@ def test_a_child_uses_the_device_of_this_package_and_filesystems(run_python):
     assert parent == "abc"
 
 
-def test_a_child_is_told_what_to_do_for_the_devices_of_other_plugins(device_file, run_python):
+def test_a_child_is_told_what_to_do_for_the_devices_of_other_plugins(device_file, run_forked):
     *children, parent = json.loads(
-        run_python(OF_SOMEBODY_ELSE, device_file("libfixture.so")).stdout
+        run_forked(OF_SOMEBODY_ELSE, device_file("libfixture.so")).stdout
     )
 
     for error, message in children:

@@ -229,8 +229,8 @@ def test_others_are_told_of_an_outcome_where_one_fails(plugin_file, make_service
         failing("modular_tf_outcome", trylast=True),
     ]
     service = make_service(plugin_file("liba.so"), hooks=given)
-    service.load()
 
+    assert service.load()["a"].state is State.LOADED
     assert told == ["a"]
     assert [
         failure.message.partition(" failed")[0] for failure in service.report().hook_failures

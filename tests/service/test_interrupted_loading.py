@@ -295,9 +295,9 @@ def test_what_another_thread_is_opening_is_not_remembered_by_half(
     assert remembered(path) == ("fixture",)
 
 
-def test_an_interrupt_returns_from_an_init_that_hangs(run_python, fixture_plugin):
+def test_an_interrupt_returns_from_an_init_that_hangs(run_forked, fixture_plugin):
     """The process ends too, though the init goes on in a thread."""
-    child = run_python(
+    child = run_forked(
         """
         import signal, sys
         from modular_tf import opening
@@ -362,8 +362,8 @@ def test_what_is_mapped_already_waits_for_nobody(plugin_file, loaded):
         assert finishes(lambda: service.load("cut"))
 
 
-def test_a_child_that_is_forked_while_another_thread_opens_opens_by_itself(run_python, plugin_file):
-    run_python(
+def test_a_child_that_is_forked_while_another_thread_opens_opens_by_itself(run_forked, plugin_file):
+    run_forked(
         """
         import os, sys, threading
         from modular_tf.service.configuration import Config

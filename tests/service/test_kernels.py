@@ -90,18 +90,22 @@ def test_a_second_library_with_the_same_operation_has_its_definition(build):
         assert not set(one.kernels()).intersection(two.kernels())
 
 
-def test_what_a_constructor_registers_belongs_to_the_library(build):
-    with open_service(build("IN_CONSTRUCTOR")) as service:
-        service.load()
-
-        assert [each.name for each in service.kernels()] == ["Early"]
-
-
-def test_a_plugin_that_registers_nothing_is_told(build):
-    with open_service(build("NOTHING")) as service:
+@pytest.mark.parametrize(
+    ("macro", "warnings", "names"),
+    [
+        ("IN_CONSTRUCTOR", [], ["Early"]),
+        ("NOTHING", ["KN-004"], []),
+        ("PRINTS", ["LD-065"], ["First", "Second"]),
+        ("PYTHON_EXITS", [], ["First", "Second"]),
+    ],
+)
+def test_what_does_no_harm_is_loaded_with_what_it_registers(macro, warnings, names, build):
+    with open_service(build(macro), first_contact="always") as service:
         (record,) = service.load().plugins
 
-    assert [warning.rule for warning in record.warnings] == ["KN-004"]
+        assert (record.state, record.reasons) == (State.LOADED, ())
+        assert [warning.rule for warning in record.warnings] == warnings
+        assert [each.name for each in service.kernels()] == names
 
 
 @pytest.mark.parametrize("first_contact", ["always", "never"])
@@ -125,21 +129,6 @@ def test_what_ends_its_process_is_quarantined(deed, rule, timeout_s, build):
 
     assert (record.state, record.reason.rule) == (State.QUARANTINED, rule)
     assert "TF_InitKernel" in record.reason.message
-
-
-def test_what_prints_to_standard_output_is_loaded_with_a_warning(build):
-    with open_service(build("PRINTS")) as service:
-        (record,) = service.load().plugins
-
-    assert (record.state, record.reasons) == (State.LOADED, ())
-    assert [warning.rule for warning in record.warnings] == ["LD-065"]
-
-
-def test_what_runs_python_code_that_exits_loads(build):
-    with open_service(build("PYTHON_EXITS"), first_contact="always") as service:
-        (record,) = service.load().plugins
-        assert (record.state, record.reasons) == (State.LOADED, ())
-        assert len(service.kernels()) == 2
 
 
 def test_a_closed_service_lists_no_kernels(build):

@@ -12,6 +12,7 @@ from modular_tf.errors import NotFoundError
 from modular_tf.service.configuration import Config
 from modular_tf.service.report import State
 from modular_tf.service.service import PluginService
+from tests.discovery.site_folder import install
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,14 +28,6 @@ def others(plugin_file, tmp_path, monkeypatch) -> Path:
 
 def _states(service):
     return {record.name: (record.state.value, record.source) for record in service.plugins()}
-
-
-def _install(site, record: str, entry_points: str = "") -> None:
-    metadata = site / "pkg-1.0.dist-info"
-    metadata.mkdir()
-    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: pkg\nVersion: 1.0\n")
-    (metadata / "RECORD").write_text(record)
-    (metadata / "entry_points.txt").write_text(entry_points)
 
 
 @pytest.mark.usefixtures("others")
@@ -107,7 +100,9 @@ def test_a_file_of_a_distribution_is_still_compared_with_its_record(
     path, plugin_file, make_service, site, tmp_path
 ):
     library = plugin_file("venv/site-packages/pkg/libx.so")
-    _install(site, "pkg/libx.so,sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU,1\n")
+    install(
+        site, "pkg", record=b"pkg/libx.so,sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU,1\n"
+    )
     for folder in ("link", "folder"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "libx.so").symlink_to(library)
@@ -164,7 +159,8 @@ def test_a_search_reads_each_file_of_entry_points_once(
 ):
     plugin_file("venv/site-packages/pkg/libx.so")
     (site / "pkg" / "__init__.py").touch()
-    _install(site, "", "[modular_tf.plugins]\none = pkg:libx.so\n[modular_tf.hooks]\ntwo = none\n")
+    entry_points = "one = pkg:libx.so\n[modular_tf.hooks]\ntwo = none"
+    install(site, "pkg", record=b"", entry_points=entry_points)
     read: Counter[str] = Counter()
     real = InstalledDistribution.read
 

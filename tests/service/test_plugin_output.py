@@ -26,9 +26,9 @@ _PLACES = {"INIT": "device", "CONSTRUCTOR": "device", "SCHEME_INIT": "filesystem
     ("place", "deed", "first_contact"),
     sampled_product(list(_PLACES), ["UNFLUSHED", "READ_IN_A_THREAD"], ["never", "always"]),
 )
-def test_it_goes_to_standard_error(place, deed, first_contact, run_python):
+def test_it_goes_to_standard_error(place, deed, first_contact, run_forked):
     library = build_misdeed(deed, place, _PLACES[place])
-    ended = run_python(_LOAD, library, env={"MODULAR_TF_FIRST_CONTACT": first_contact})
+    ended = run_forked(_LOAD, library, env={"MODULAR_TF_FIRST_CONTACT": first_contact})
 
     assert ended.stdout.splitlines() == ["application: before", "application: after"]
     assert "no line's end" in ended.stderr
@@ -52,8 +52,8 @@ except KeyboardInterrupt:
 """
 
 
-def test_an_interrupt_leaves_standard_output_to_the_application(run_python):
-    ended = run_python(_INTERRUPTED)
+def test_an_interrupt_leaves_standard_output_to_the_application(run_forked):
+    ended = run_forked(_INTERRUPTED)
 
     assert ended.stdout == "of the application\n"
     assert ended.stderr == "of the plugin\n"

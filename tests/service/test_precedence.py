@@ -9,6 +9,7 @@ import pytest
 from modular_tf.errors import NotFoundError, UnimplementedError
 from modular_tf.service.configuration import Config
 from modular_tf.service.report import State
+from tests.discovery.site_folder import install
 
 TRIED = Config(first_contact="new", load="lazy")
 
@@ -24,10 +25,7 @@ def test_earlier_sources_come_first_and_take_the_scheme(
     plugin_file, make_service, monkeypatch, site, tmp_path
 ):
     """From the last source to the first: each new one takes the scheme from the next."""
-    entry = site / "pkg-1.0.dist-info"
-    entry.mkdir()
-    (entry / "METADATA").write_text("Metadata-Version: 2.1\nName: pkg\nVersion: 1.0\n")
-    (entry / "RECORD").write_text("pkg/libdistribution.so,,\n")
+    install(site, "pkg", record=b"pkg/libdistribution.so,,\n")
     places = [
         ("user-directory", "user/libuser.so"),
         ("distribution", "venv/site-packages/pkg/libdistribution.so"),
@@ -264,7 +262,7 @@ def test_what_names_only_the_file_says_how_to_name_it_for_the_scheme(
         assert service.schemes() == BUNDLED
 
 
-def test_tensorflows_function_says_how_to_name_a_plugin_for_a_scheme(plugin_file, run_python):
+def test_tensorflows_function_says_how_to_name_a_plugin_for_a_scheme(plugin_file, run_forked):
     code = """
         import sys, modular_tf, modular_tf.errors
         try:
@@ -273,7 +271,7 @@ def test_tensorflows_function_says_how_to_name_a_plugin_for_a_scheme(plugin_file
             print(error)
     """
 
-    said = run_python(code, plugin_file("libmine.so", scheme="ram")).stdout
+    said = run_forked(code, plugin_file("libmine.so", scheme="ram")).stdout
 
     assert 'scheme_pins = { "ram" = "mine" }' in said
 

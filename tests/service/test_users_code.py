@@ -171,9 +171,9 @@ def test_it_is_called_without_a_lock(watchful, plugin_file, device_file, tmp_pat
     assert watchful.wrong == set()
 
 
-def test_a_handler_and_whoever_logs_may_both_wait_for_a_plugin(run_python, plugin_file):
+def test_a_handler_and_whoever_logs_may_both_wait_for_a_plugin(run_forked, plugin_file):
     """One thread holds the handler's lock and wants the plugin; the other one opens it and logs."""
-    run_python(
+    run_forked(
         """
         import faulthandler, logging, sys, threading
         from modular_tf.service.configuration import Config
@@ -207,8 +207,8 @@ def test_a_handler_and_whoever_logs_may_both_wait_for_a_plugin(run_python, plugi
     )
 
 
-def test_a_hook_may_close_the_service_during_a_watch(run_python, plugin_file):
-    run_python(
+def test_a_hook_may_close_the_service_during_a_watch(run_forked, plugin_file):
+    run_forked(
         """
         import faulthandler, sys, threading
         from modular_tf.hookspecs import hookimpl

@@ -476,6 +476,24 @@ def test_what_threads_change_while_one_saves_is_not_lost(directory):
     assert stored(directory) == expected
 
 
+def test_what_is_changed_while_it_is_saved_is_saved_by_the_next(directory, monkeypatch):
+    one = records(directory)
+    one.put("key", "old")
+    table, take = one.pairs, one.pairs.take_written
+
+    def change_first(written):
+        one.put("key", "new")
+        take(written)
+
+    monkeypatch.setattr(table, "take_written", change_first)
+    assert one.save()
+    monkeypatch.undo()
+    assert one.get("key") == "new"
+    assert stored(directory) == {"key": "old"}
+    assert one.save()
+    assert stored(directory) == {"key": "new"}
+
+
 @pytest.mark.parametrize("read", [lambda one: one.get("key"), lambda one: one.contents()["key"]])
 def test_what_is_saved_while_it_is_read_is_seen(directory, read):
     """Saving moves it from the changes to the rows, whichever of them is read first."""

@@ -19,47 +19,12 @@ class Part(NamedTuple):
 
 
 _ALL = (
-    Part(
-        "interrupted_files",
-        "interrupts at random moments of writing and reading files",
-        rounds=300,
-        sample=5,
-    ),
-    Part(
-        "filesystem_closes",
-        "closes of filesystems and their files against every call, each pair in each round",
-        rounds=30,
-        sample=1,
-    ),
-    Part(
-        "forks",
-        "forks of a process whose threads use all of the package",
-        rounds=200,
-        sample=4,
-    ),
-    Part(
-        "array_closes",
-        "closes of arrays, their memory, device and service against exports and copies",
-        rounds=1000,
-        sample=12,
-    ),
-    Part(
-        "interrupts",
-        "interrupts at any moment of all that a service does",
-        rounds=2000,
-        sample=12,
-    ),
-    Part(
-        "refreshes",
-        "refreshes of plugins whose files others change",
-        rounds=500,
-        sample=4,
-    ),
-    Part(
-        "device_closes",
-        "closes of devices and what is theirs against every call, each pair in turn",
-        rounds=6480,
-        sample=81,
-    ),
+    Part("interrupted_files", "interrupts at random moments of writing and reading files", 300, 5),
+    Part("filesystem_closes", "closes of filesystems and files against every call", 30, 1),
+    Part("forks", "forks of a process whose threads use all of the package", 200, 4),
+    Part("array_closes", "closes of arrays and what holds them against every use", 1000, 12),
+    Part("interrupts", "interrupts at any moment of all that a service does", 2000, 12),
+    Part("refreshes", "refreshes of plugins whose files others change", 500, 4),
+    Part("device_closes", "closes of devices and what is theirs against every call", 6480, 81),
 )
 PARTS: dict[str, Part] = {part.name: part for part in _ALL}

@@ -28,7 +28,7 @@ from tests.fixtures.tensorflow import VERSION as TENSORFLOW
 from tests.tensorflow.bad_libraries import CASES, MARK, source
 from tests.tensorflow.conftest import linked_site
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("tensorflow")]
+pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("doctor in tensorflow")]
 
 _HEALTHY = {
     "kernels only": "loads",

@@ -6,7 +6,7 @@ import pwd
 import pytest
 
 from modular_tf.discovery.candidate import Source
-from modular_tf.discovery.file_identity import FileIdentity
+from modular_tf.discovery.file_identity import FileIdentity, see
 from modular_tf.discovery.trust import paths as trust_writers
 from modular_tf.discovery.trust.judge import TrustJudge
 from modular_tf.discovery.trust.paths import TrustedWriters, trusted_writers
@@ -85,6 +85,15 @@ def test_roots_files_may_have_another_number_in_a_namespace(
     monkeypatch.setattr(trust_writers, "_OVERFLOW_UID", str(tmp_path / "overflowuid"))
 
     assert set(trust_writers._roots()) == expected
+
+
+def test_the_verdict_is_on_the_bytes_that_were_probed(library):
+    seen, content = see(str(library)), library.read_bytes()
+    library.write_bytes(content[::-1])
+    assert_refused(TrustJudge(TrustPolicy()).judge(candidate(library), seen), "LD-082")
+
+    library.write_bytes(content)
+    assert TrustJudge(TrustPolicy()).judge(candidate(library), seen).accepted
 
 
 def test_each_directory_is_looked_at_once(home, monkeypatch):

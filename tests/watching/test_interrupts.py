@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 
-def test_the_next_close_ends_the_watch(run_python, tmp_path):
-    run_python(
+def test_the_next_close_ends_the_watch(run_forked, tmp_path):
+    run_forked(
         """
         import sys
         from tests.stress.moments import InterruptError, MomentOfStep

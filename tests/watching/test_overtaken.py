@@ -225,27 +225,51 @@ def test_closing_closes_the_old_library_of_an_interrupted_replacement(service, p
         old.path_exists("one://host/file")
 
 
+@pytest.fixture
+def during_first_use(monkeypatch):
+    """Do something when the next library has been loaded, before it is registered."""
+    load = library_loading.load_library
+
+    def arrange(function):
+        def load_and_call(*given):
+            monkeypatch.setattr(library_loading, "load_library", load)
+            loaded = load(*given)
+            function()
+            return loaded
+
+        monkeypatch.setattr(library_loading, "load_library", load_and_call)
+
+    return arrange
+
+
 def test_a_plugin_that_is_removed_during_an_interrupted_first_use_serves_nobody(
-    service, put, monkeypatch
+    service, put, monkeypatch, during_first_use
 ):
     path = Path(put(scheme="one"))
     service.load()
-    load = library_loading.load_library
 
-    def remove_it(*given):
-        loaded = load(*given)
+    def remove():
         path.unlink()
         assert summary(service.refresh()) == [("removed", "x", "loaded")]
-        return loaded
 
-    monkeypatch.setattr(library_loading, "load_library", remove_it)
-    call_at(
-        monkeypatch,
-        "modular_tf.service.deferred_library:DeferredLibrary._differences",
-        "before",
-        interrupt,
-    )
+    during_first_use(remove)
+    interrupted = "modular_tf.service.deferred_library:DeferredLibrary._differences"
+    call_at(monkeypatch, interrupted, "before", interrupt)
     with pytest.raises(KeyboardInterrupt):
         service.filesystem("one")
 
     assert service.schemes() == {}
+
+
+def test_a_plugin_that_is_replaced_during_its_first_use_gives_way(service, put, during_first_use):
+    path = put(scheme="one")
+    service.load()
+
+    def replace_it():
+        replace(put, "one")
+        assert summary(service.refresh()) == [("replaced", "x", "loaded")]
+
+    during_first_use(replace_it)
+    service.filesystem("one")
+
+    serves_what_lies_there(service, path, "one")

@@ -282,8 +282,8 @@ def test_two_renewals_at_once_follow_each_change_once(folder, put):
             assert [record.warnings for record in service.plugins()] == [(), ()]
 
 
-def test_a_plugin_that_hangs_does_not_hold_up_the_next(run_python, fixture_plugin, folder):
-    child = run_python(
+def test_a_plugin_that_hangs_does_not_hold_up_the_next(run_forked, fixture_plugin, folder):
+    child = run_forked(
         """
         import shutil, sys, threading, time
         from modular_tf.service.configuration import Config

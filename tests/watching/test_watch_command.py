@@ -106,10 +106,10 @@ def test_it_ends_after_the_time_that_it_is_given(folder):
 
 
 def test_a_forked_child_does_not_watch_and_the_end_of_the_process_ends_a_watch(
-    run_python, folder, put
+    run_forked, folder, put
 ):
     put(scheme="dropped")
-    child = run_python(
+    child = run_forked(
         """
         import os, sys
         from modular_tf.service.service import PluginService
@@ -132,8 +132,8 @@ def test_a_forked_child_does_not_watch_and_the_end_of_the_process_ends_a_watch(
     assert (child.stdout, child.stderr) == ("x\n", "")
 
 
-def test_a_process_ends_while_a_change_is_being_dealt_with(run_python, folder, fixture_plugin):
-    child = run_python(
+def test_a_process_ends_while_a_change_is_being_dealt_with(run_forked, folder, fixture_plugin):
+    child = run_forked(
         """
         import shutil, sys, threading, time
         from modular_tf.service.service import PluginService

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from modular_tf.check.job import Job, Limits
 from modular_tf.check.outcome import Outcome, Pass, Verdict
 from modular_tf.check.run import AssumedStores, CheckProcesses
 from modular_tf.check.target import Target
-from tests.check.isolation.conftest import GROUP, READS, READS_AGAIN, job_of, without_server
+from tests.check.isolation.conftest import GROUP, READS, job_of, without_server
 
 _PATIENCE = 0.05
-_OTHER = replace(job_of("NOTHING"), subject="other://")
 
 
 def _job(**options):
@@ -23,19 +24,23 @@ def _verdicts(result):
     return [outcome.verdict for outcome in result.outcomes]
 
 
-def test_two_hangs_stop_all_checks_of_the_store():
-    job, told = _job(), []
+def test_two_hangs_stop_all_checks_of_the_store_and_of_no_other():
+    other = replace(job_of("NOTHING"), subject="other://")
+    other = replace(other, target=replace(other.target, root="misdeed://there"))
+    job, reported = _job(), []
     with CheckProcesses(Limits(jobs=1, patience=_PATIENCE)) as processes:
-        first, second = processes.run([job, job], told.append)
-        (said,) = processes.absent_stores
+        first, second, checked = processes.run([job, job, other], reported.append)
+        (line,) = processes.absent_stores
 
     assert _verdicts(first) == [Verdict.HUNG, Verdict.HUNG, Verdict.BLOCKED]
     assert _verdicts(second) == [Verdict.BLOCKED] * 3
-    assert said.startswith("4 checks of misdeed:// were not tried: FS-156 and FS-235 hung")
-    assert "--root" in said
-    assert "--profile" in said
+    assert _verdicts(checked) == [Verdict.PASSED] * 3
+    assert line.startswith("4 checks of misdeed:// were not tried: FS-156 and FS-235 hung")
+    assert "--root" in line
+    assert "--profile" in line
     assert "FS-156 and FS-235 hung on misdeed://" in second.outcomes[0].message
-    assert sorted(told, key=str) == sorted([*first.outcomes, *second.outcomes], key=str)
+    outcomes = [*first.outcomes, *second.outcomes, *checked.outcomes]
+    assert sorted(reported, key=str) == sorted(outcomes, key=str)
 
 
 def test_a_job_of_the_store_that_is_under_way_is_stopped_too():
@@ -50,15 +55,6 @@ def test_a_job_of_the_store_that_is_under_way_is_stopped_too():
     assert _verdicts(again[0]) == [Verdict.PASSED] * 3
 
 
-def test_other_stores_are_checked_all_the_same():
-    other = replace(_OTHER, target=replace(_OTHER.target, scheme="misdeed", root="misdeed://there"))
-    with CheckProcesses(Limits(jobs=1, patience=_PATIENCE)) as processes:
-        stopped, checked = processes.run([_job(), other])
-
-    assert _verdicts(stopped)[-1] is Verdict.BLOCKED
-    assert _verdicts(checked) == [Verdict.PASSED] * 3
-
-
 def test_a_store_that_the_user_names_is_checked_to_the_end():
     with CheckProcesses(Limits(jobs=1, patience=_PATIENCE)) as processes:
         (result,) = processes.run([_job(root="misdeed://named")])
@@ -67,15 +63,17 @@ def test_a_store_that_the_user_names_is_checked_to_the_end():
     assert _verdicts(result) == [Verdict.HUNG] * 3
 
 
-def _counted(*verdicts):
+@pytest.mark.parametrize(
+    ("verdicts", "stopped"),
+    [
+        ((Verdict.HUNG, Verdict.HUNG), ["s"]),
+        ((Verdict.HUNG, Verdict.FAILED), []),
+        ((Verdict.HUNG, Verdict.HUNG, Verdict.PASSED), []),
+        ((Verdict.PASSED, Verdict.HUNG, Verdict.HUNG), []),
+    ],
+)
+def test_what_hangs_on_a_store_that_can_be_written_to_is_the_plugins(verdicts, stopped):
     stores = AssumedStores()
-    for check_id, verdict in zip((READS, READS_AGAIN, "FS-235"), verdicts, strict=False):
-        stores.count("s", Outcome(check_id, "s://", Pass.RAW, verdict))
-    return stores.to_stop()
-
-
-def test_what_hangs_on_a_store_that_can_be_written_to_is_the_plugins():
-    assert _counted(Verdict.HUNG, Verdict.HUNG) == ["s"]
-    assert _counted(Verdict.HUNG, Verdict.FAILED) == []
-    assert _counted(Verdict.HUNG, Verdict.HUNG, Verdict.PASSED) == []
-    assert _counted(Verdict.PASSED, Verdict.HUNG, Verdict.HUNG) == []
+    for number, verdict in enumerate(verdicts):
+        stores.count("s", Outcome(GROUP[number], "s://", Pass.RAW, verdict))
+    assert stores.to_stop() == stopped

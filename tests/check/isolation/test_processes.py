@@ -25,6 +25,7 @@ from modular_tf.codec import decode, encode
 from tests.check.isolation.conftest import GROUP, READS, READS_AGAIN, RENAMES, job_of, misbehaving
 from tests.first_contact.conftest import processes_with
 
+_START = "modular_tf.processes.interpreter._LIKE_HERE"
 _FAULTY_START = """\
 import json, sys
 path, _, job = json.loads(sys.argv[1])
@@ -41,16 +42,16 @@ serve(**job)
 
 def test_outcomes_come_in_the_order_of_the_plan():
     first, second = job_of("NOTHING"), job_of("NOTHING", checks=(READS_AGAIN, READS))
-    told = []
-    outcomes = run_checks([first, second], Limits(jobs=2), told.append).outcomes
+    reported = []
+    outcomes = run_checks([first, second], Limits(jobs=2), reported.append).outcomes
 
     assert [outcome.check_id for outcome in outcomes] == [*GROUP, READS_AGAIN, READS]
     assert {outcome.subject for outcome in outcomes} == {"misdeed://"}
-    assert sorted(told, key=str) == sorted(outcomes, key=str)
+    assert sorted(reported, key=str) == sorted(outcomes, key=str)
 
 
 def test_a_fault_of_the_kit_is_no_verdict(monkeypatch):
-    monkeypatch.setattr("modular_tf.processes.interpreter._LIKE_HERE", _FAULTY_START)
+    monkeypatch.setattr(_START, _FAULTY_START)
 
     run = run_checks([job_of("NOTHING")], Limits(jobs=1))
     (fault,) = run.faults
@@ -61,10 +62,9 @@ def test_a_fault_of_the_kit_is_no_verdict(monkeypatch):
 
 
 def test_a_job_comes_back_equal():
-    target = Target(
-        "/plugins/lib\udcff.so", "filesystem", Pass.RAW, scheme="ram", companions=("/a.so",),
-        absent=("TF_New",), options=Options(repeat=5, schemes=("ram",)),
-    )  # fmt: skip
+    options = Options(repeat=5, schemes=("ram",))
+    more = {"scheme": "ram", "companions": ("/a.so",), "absent": ("TF_New",), "options": options}
+    target = Target("/plugins/lib\udcff.so", "filesystem", Pass.RAW, **more)
     job = Job(target, "ram://", ("FS-156", "FS-157"), {"HOME": "/x"})
 
     assert decode(Job, json.loads(json.dumps(encode(job)))) == job
@@ -80,38 +80,26 @@ def test_a_check_of_which_nothing_came_is_a_fault():
     assert result.fault.check_id == RENAMES
 
 
-def test_jobs_that_want_to_be_alone_have_one_watcher():
+def test_processes_can_be_used_again_and_end():
+    """Jobs that want to be alone have one watcher; a zygote that a plugin ends is replaced."""
     job = replace(job_of("NOTHING", checks=(READS,)), alone="device")
     with CheckProcesses(Limits(jobs=2)) as processes:
         results = processes.run([job, job])
         assert len(processes._lanes) == 1
-
-    assert [len(result.outcomes) for result in results] == [1, 1]
-
-
-def test_processes_can_be_used_again_and_end():
-    with CheckProcesses(Limits(jobs=1)) as processes:
-        runs = [processes.run([job_of("NOTHING", checks=(READS,))]) for _ in range(2)]
+        os.kill(processes._zygotes.warm()._process.pid, signal.SIGKILL)
+        results += processes.run([job])
         scratch = processes._scratch
 
-    assert [run[0].outcomes[0].verdict for run in runs] == [Verdict.PASSED, Verdict.PASSED]
+    assert [[o.verdict for o in result.outcomes] for result in results] == [[Verdict.PASSED]] * 3
     assert not Path(scratch).exists()
     processes.close()
 
 
 def test_a_zygote_that_cannot_start_is_an_error(monkeypatch):
-    monkeypatch.setattr("modular_tf.processes.interpreter._LIKE_HERE", "raise SystemExit('no way')")
+    monkeypatch.setattr(_START, "raise SystemExit('no way')")
 
     with pytest.raises(OSError, match="no way"):
         CheckProcesses(Limits())
-
-
-def test_a_zygote_that_a_plugin_ends_is_replaced():
-    with CheckProcesses(Limits(jobs=1)) as processes:
-        os.kill(processes._zygotes.warm()._process.pid, signal.SIGKILL)
-        (result,) = processes.run([job_of("NOTHING", checks=(READS,))])
-
-    assert [outcome.verdict for outcome in result.outcomes] == [Verdict.PASSED]
 
 
 _INTERRUPTED = """
@@ -122,16 +110,16 @@ _INTERRUPTED = """
     from modular_tf.check.target import Target
     target = Target(sys.argv[1], "filesystem", Pass.RAW, scheme="misdeed")
     job = Job(target, "misdeed://", ("FS-156", "FS-235"))
-    def tell(outcome):
+    def report(outcome):
         print(outcome.check_id, outcome.verdict.value, flush=True)
     try:
-        run_checks([job], Limits(patience=100), tell)
+        run_checks([job], Limits(patience=100), report)
     except InterruptedRun as cut:
         print("kept", *(outcome.check_id for outcome in cut.run.outcomes))
 """
 
 
-def test_an_interrupted_run_keeps_what_is_known_and_leaves_nothing(tmp_path):
+def test_an_interrupted_run_has_what_is_known_and_leaves_nothing(tmp_path):
     note = tmp_path / "pid"
     hanging = shutil.copy(misbehaving("HANG"), tmp_path / "libhang.so")
     with subprocess.Popen(

@@ -7,13 +7,6 @@ import os
 import shutil
 import signal
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from typing_extensions import Self
 
 PROGRAM = "chromium-headless-shell"  # its package is named so, too
 _OPTIONS = ("--remote-debugging-pipe", "--disable-gpu", "--no-first-run", "--no-sandbox")
@@ -28,41 +21,25 @@ class Seen:
         values: Of the expressions.
         text: What is shown.
         requests: The URLs that the page asked for.
-        messages: What the browser says of it.
+        messages: What the browser reports of it.
     """
 
-    values: list[Any] = field(default_factory=list)
+    values: list = field(default_factory=list)
     text: str = ""
-    requests: list[str] = field(default_factory=list)
-    messages: list[str] = field(default_factory=list)
+    requests: list = field(default_factory=list)
+    messages: list = field(default_factory=list)
 
 
-def opened(file: Path, *expressions: str, scripting: bool = True) -> Seen:
-    """Open a file, and evaluate expressions of JavaScript there, one after the other."""
-    program = shutil.which(PROGRAM)
-    assert program is not None, f"{PROGRAM} is missing; scripts/fetch_system_libraries fetches it"
-    with _Browser(program, file.with_suffix(".profile")) as browser:
-        browser.call("Emulation.setScriptExecutionDisabled", value=not scripting)
-        for domain in ("Page", "Network", "Log"):
-            browser.call(f"{domain}.enable")
-        browser.call("Page.navigate", url=file.as_uri())
-        browser.wait_for("Page.loadEventFired")
-        seen = Seen()
-        for expression in expressions:
-            seen.values.append(browser.value_of(f"JSON.stringify({expression} ?? null)"))
-        seen.text = browser.value_of("JSON.stringify(document.body.innerText)")
-        for event, values in browser.events:
-            if event == "Network.requestWillBeSent":
-                seen.requests.append(values["request"]["url"])
-            elif event == "Log.entryAdded":
-                seen.messages.append(values["entry"]["text"])
-        return seen
+class Browser:
+    """A process of the browser, which shows one page after the other.
 
+    Args:
+        profile: The folder for what it stores.
+    """
 
-class _Browser:
-    """A process of the browser, with one page."""
-
-    def __init__(self, program: str, profile: Path) -> None:
+    def __init__(self, profile):
+        program = shutil.which(PROGRAM)
+        assert program, f"{PROGRAM} is missing; scripts/fetch_system_libraries fetches it"
         commands, self._to = os.pipe()
         self._from, answers = os.pipe()
         self._pid = os.posix_spawn(
@@ -78,51 +55,62 @@ class _Browser:
         os.close(commands)
         os.close(answers)
         self._messages = self._received()
-        self._session: dict[str, str] = {}
+        self._session = {}
         self._calls = 0
-        self.events: list[tuple[str, dict[str, Any]]] = []
-        page = self.call("Target.createTarget", url="about:blank")["targetId"]
-        attached = self.call("Target.attachToTarget", targetId=page, flatten=True)
-        self._session = {"sessionId": attached["sessionId"]}
+        self._events = []
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self):
         os.close(self._to)
         os.close(self._from)
         os.kill(self._pid, signal.SIGKILL)
         os.waitpid(self._pid, 0)
 
-    def call(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """Call a method of the protocol, and return its answer."""
+    def opened(self, file, *expressions, scripting=True):
+        """Open a file, and evaluate expressions of JavaScript there, one after the other."""
+        self._session = {}
+        page = self._call("Target.createTarget", url="about:blank")["targetId"]
+        attached = self._call("Target.attachToTarget", targetId=page, flatten=True)
+        self._session = {"sessionId": attached["sessionId"]}
+        self._call("Emulation.setScriptExecutionDisabled", value=not scripting)
+        for domain in ("Page", "Network", "Log"):
+            self._call(f"{domain}.enable")
+        self._events.clear()
+        self._call("Page.navigate", url=file.as_uri())
+        while "Page.loadEventFired" not in dict(self._events):
+            next(self._messages)
+        seen = Seen()
+        for expression in expressions:
+            seen.values.append(self._value_of(f"JSON.stringify({expression} ?? null)"))
+        seen.text = self._value_of("JSON.stringify(document.body.innerText)")
+        for event, values in self._events:
+            if event == "Network.requestWillBeSent":
+                seen.requests.append(values["request"]["url"])
+            elif event == "Log.entryAdded":
+                seen.messages.append(values["entry"]["text"])
+        return seen
+
+    def _call(self, method, **parameters):
         self._calls += 1
         call = {"id": self._calls, "method": method, "params": parameters, **self._session}
         os.write(self._to, json.dumps(call).encode() + b"\0")
         for message in self._messages:
             if message.get("id") == self._calls:
                 assert "error" not in message, message
-                result: dict[str, Any] = message["result"]
-                return result
+                return message["result"]
         raise AssertionError(f"the browser ended in {method}")
 
-    def value_of(self, expression: str) -> Any:
+    def _value_of(self, expression):
         """Return what an expression gives, which is a text of JSON."""
-        result = self.call("Runtime.evaluate", expression=expression)
+        result = self._call("Runtime.evaluate", expression=expression)
         assert "exceptionDetails" not in result, result
         return json.loads(result["result"]["value"])
 
-    def wait_for(self, event: str) -> None:
-        """Wait for an event of the page."""
-        while event not in dict(self.events):
-            next(self._messages)
-
-    def _received(self) -> Iterator[dict[str, Any]]:
-        """Yield messages; events among them are kept, too."""
+    def _received(self):
+        """Yield messages, and record the events among them."""
         rest = b""
         while data := os.read(self._from, 1 << 16):
             *whole, rest = (rest + data).split(b"\0")
             for message in map(json.loads, whole):
                 if "method" in message:
-                    self.events.append((message["method"], message.get("params", {})))
+                    self._events.append((message["method"], message.get("params", {})))
                 yield message

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from modular_tf.check.level import Level
 from modular_tf.check.outcome import Incident, Outcome, Pass, Verdict
 from modular_tf.check.report.report import PluginReport, Report
@@ -16,15 +14,15 @@ CRASH = Incident(
 )
 
 
-def outcome(check_id: str, verdict: Verdict, **values: Any) -> Outcome:
+def outcome(check_id, verdict, **values):
     """An outcome of a check of `mine://`, by its slots."""
-    usual: dict[str, Any] = {"subject": "mine://", "reached": Pass.RAW, "seconds": 0.25}
+    usual = {"subject": "mine://", "reached": Pass.RAW, "seconds": 0.25}
     return Outcome(check_id=check_id, verdict=verdict, **{**usual, **values})
 
 
-def plugin(*outcomes: Outcome, **values: Any) -> PluginReport:
+def plugin(*outcomes, **values):
     """A report of `libmine.so`."""
-    usual: dict[str, Any] = {
+    usual = {
         "path": "/plugins/libmine.so",
         "name": "mine",
         "kinds": ("filesystem",),
@@ -36,8 +34,7 @@ def plugin(*outcomes: Outcome, **values: Any) -> PluginReport:
     return PluginReport(outcomes=outcomes, **{**usual, **values})
 
 
-def report(*outcomes: Outcome, **values: Any) -> Report:
-    """A report of one plugin."""
+def report(*outcomes, **values):
     return Report((plugin(*outcomes, **values),), 1.5)
 
 

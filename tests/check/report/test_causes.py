@@ -21,23 +21,20 @@ def _crash(check_id, **values):
     return outcome(check_id, Verdict.CRASHED, incident=replace(CRASH, **values))
 
 
-def test_crashes_in_one_frame_of_one_function_are_one_cause():
-    elsewhere = _crash("FS-160", last_call="read(file7, offset=9, n=1)")
-
-    assert _causes(CRASHED, elsewhere) == [["FS-158", "FS-160"]]
-
-
 @pytest.mark.parametrize(
-    "values",
+    ("values", "is_one"),
     [
-        {"last_call": "stat('mine://F')"},
-        {"backtrace": ("libmine.so mine_read+0x1b",)},
-        {"signal": 7},
+        ({"last_call": "read(file7, offset=9, n=1)"}, True),
+        ({"last_call": "stat('mine://F')"}, False),
+        ({"backtrace": ("libmine.so mine_read+0x1b",)}, False),
+        ({"signal": 7}, False),
     ],
-    ids=["function", "frame", "signal"],
+    ids=["handle", "function", "frame", "signal"],
 )
-def test_crashes_that_differ_are_several_causes(values):
-    assert _causes(CRASHED, _crash("FS-160", **values)) == [["FS-158"], ["FS-160"]]
+def test_crashes_in_one_frame_of_one_function_are_one_cause(values, is_one):
+    expected = [["FS-158", "FS-160"]] if is_one else [["FS-158"], ["FS-160"]]
+
+    assert _causes(CRASHED, _crash("FS-160", **values)) == expected
 
 
 def test_the_frame_that_counts_is_the_plugin_s():
@@ -51,39 +48,30 @@ def test_the_frame_that_counts_is_the_plugin_s():
 def test_hangs_in_one_function_are_one_cause_wherever_they_were():
     there = Incident(last_call="read(file1)", backtrace=("libmine.so mine_read+0x1",))
     elsewhere = Incident(last_call="read(file2)", backtrace=("libmine.so mine_read+0x9",))
+    other = replace(HUNG, check_id="FS-160", incident=elsewhere)
 
-    assert _causes(
-        replace(HUNG, incident=there), replace(HUNG, check_id="FS-160", incident=elsewhere)
-    ) == [["FS-159", "FS-160"]]
+    assert _causes(replace(HUNG, incident=there), other) == [["FS-159", "FS-160"]]
 
 
 def test_what_is_known_of_no_function_stays_with_its_check():
-    nowhere = Incident(signal=9)
-
-    assert _causes(
-        outcome("FS-158", Verdict.CRASHED, incident=nowhere),
-        outcome("FS-160", Verdict.CRASHED, incident=nowhere),
-    ) == [["FS-158"], ["FS-160"]]
-
-
-def test_wrong_answers_are_told_check_by_check():
-    assert _causes(
-        FAILED, replace(FAILED, check_id="FS-157"), replace(FAILED, reached=Pass.HOST)
-    ) == [
-        ["FS-156"],
-        ["FS-157"],
+    nowhere = [
+        outcome(i, Verdict.CRASHED, incident=Incident(signal=9)) for i in ("FS-158", "FS-160")
     ]
 
+    assert _causes(*nowhere) == [["FS-158"], ["FS-160"]]
 
-def test_a_wrong_answer_is_told_once_whatever_number_its_handle_has():
+
+def test_wrong_answers_are_reported_check_by_check_whatever_number_a_handle_has():
+    other = replace(FAILED, check_id="FS-157")
+    assert _causes(FAILED, other, replace(FAILED, reached=Pass.HOST)) == [["FS-156"], ["FS-157"]]
+
     by_slots = replace(FAILED, message="read(file1, n=4) gave 3")
     by_host = replace(FAILED, message="read(file2, n=4) gave 3", reached=Pass.HOST)
     other = replace(FAILED, message="read(file2, n=5) gave 3", subject="other://")
-
     assert _causes(by_slots, by_host, other) == [["FS-156"], ["FS-156"]]
 
 
-def test_the_crash_with_the_fewest_calls_is_told():
+def test_the_crash_with_the_fewest_calls_is_reported():
     longer = replace(CRASHED, calls=("a()", "b()", "read(file1, offset=0, n=10)"))
     shorter = replace(_crash("FS-160"), calls=("read(file1, offset=0, n=10)",))
 
@@ -93,12 +81,18 @@ def test_the_crash_with_the_fewest_calls_is_told():
     assert cause.check_ids == ["FS-160", "FS-158"]
 
 
+_SANITIZED = (
+    "==1==ERROR: AddressSanitizer: boom\nSUMMARY: AddressSanitizer: double-free a.cc:1 in f\n"
+)
+
+
 @pytest.mark.parametrize(
     ("ended", "words"),
     [
         (CRASHED, "Mend read, in the first frame"),
-        (replace(CRASHED, incident=replace(CRASH, signal=signal.SIGABRT)), "exception that nobody"),
-        (replace(CRASHED, incident=replace(CRASH, signal=signal.SIGFPE)), "divides by zero"),
+        (_crash("FS-158", signal=signal.SIGABRT), "exception that nobody"),
+        (_crash("FS-158", signal=signal.SIGFPE), "divides by zero"),
+        (_crash("FS-158", said=_SANITIZED), "what the sanitizer reported"),
         (replace(CRASHED, incident=Incident(signal=9)), "return a status instead"),
         (HUNG, "Find out what read waits for"),
         (EXITED, "Let read return a status"),
@@ -106,16 +100,6 @@ def test_the_crash_with_the_fewest_calls_is_told():
 )
 def test_the_remedy_fits_how_the_process_ended(ended, words):
     assert words in remedy(ended)
-
-
-def test_a_sanitizer_s_report_is_what_to_mend():
-    said = (
-        "==1==ERROR: AddressSanitizer: boom\nSUMMARY: AddressSanitizer: double-free a.cc:1 in f\n"
-    )
-
-    assert "what the sanitizer reported" in remedy(
-        replace(CRASHED, incident=replace(CRASH, said=said))
-    )
 
 
 def test_the_folders_of_the_kit_are_left_out():
@@ -133,13 +117,9 @@ def test_the_message_of_the_host_itself_is_not_what_the_plugin_said():
     assert "LD-130" not in text
 
 
-def test_a_watcher_that_is_gone_is_told_as_it_was():
+def test_headlines_of_a_watcher_that_is_gone_and_of_a_known_crash():
     gone = outcome("FS-161", Verdict.EXITED, message="the watcher ended", incident=Incident())
-
-    assert headline(gone) == "the watcher ended"
-
-
-def test_a_known_deviation_that_is_a_crash_says_so():
     known = replace(CRASHED, verdict=Verdict.KNOWN, reason="the next release mends it")
 
+    assert headline(gone) == "the watcher ended"
     assert headline(known).startswith("known deviation: the next release mends it; crashed with ")

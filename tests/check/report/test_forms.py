@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 
 from modular_tf.check.catalogue import all_checks
 from modular_tf.check.outcome import Outcome, Verdict
-from modular_tf.check.report.comparison import Change, Comparison, compare, same_plugins
+from modular_tf.check.report.comparison import compare, same_plugins
 from modular_tf.check.report.json_report import (
     SCHEMA_PATH,
     SCHEMA_VERSION,
@@ -36,33 +36,23 @@ from tests.check.report.outcomes import ALL_KINDS, CRASHED, FAILED, outcome, plu
 WHOLE = report(*ALL_KINDS, outdated=(KnownDeviation("FS-157", "was so"),), remarks=("a remark",))
 
 
-def _written(value: Report) -> dict:
-    return json.loads(json.dumps({"schema_version": SCHEMA_VERSION, **as_json(value)}))
-
-
-def _validator() -> Draft202012Validator:
-    schema = json.loads(Path(SCHEMA_PATH).read_text())
-    Draft202012Validator.check_schema(schema)
-    return Draft202012Validator(schema)
-
-
 # ---- JSON ----------------------------------------------------------------------------------------
 
 
-def test_the_report_is_what_its_schema_says():
-    compared = {"since": encode(compare(report(FAILED), WHOLE))}
-
-    _validator().validate(_written(WHOLE))
-    _validator().validate({**_written(WHOLE), **compared})
-    _validator().validate(_written(Report(())))
+def _written(value):
+    return json.loads(json.dumps({"schema_version": SCHEMA_VERSION, **as_json(value)}))
 
 
-@pytest.mark.parametrize("key", ["conforms", "plugins", "summary"])
-def test_the_schema_asks_for_what_there_is(key):
-    value = _written(WHOLE)
-    del value[key]
+def test_the_report_is_what_its_schema_describes():
+    schema = json.loads(Path(SCHEMA_PATH).read_text())
+    Draft202012Validator.check_schema(schema)
+    validator, whole = Draft202012Validator(schema), _written(WHOLE)
 
-    assert not _validator().is_valid(value)
+    validator.validate(whole)
+    validator.validate({**whole, "since": encode(compare(report(FAILED), WHOLE))})
+    validator.validate(_written(Report(())))
+    for key in ("conforms", "plugins", "summary"):
+        assert not validator.is_valid({name: whole[name] for name in whole if name != key})
 
 
 def test_a_report_is_read_back_whole(tmp_path):
@@ -92,37 +82,32 @@ def test_an_outcome_of_another_shape_is_refused(key):
 # ---- JUnit ---------------------------------------------------------------------------------------
 
 
-def test_junit_counts_what_it_holds():
-    suites = ET.fromstring(junit(WHOLE))
-    (suite,) = suites
+def _names_of_suites(value):
+    return [suite.get("name") for suite in ET.fromstring(junit(value))]
 
-    assert suite.get("tests") == str(len(ALL_KINDS)) == str(len(suite.findall("testcase")))
-    assert suite.get("failures") == "1" == str(len(suite.findall("testcase/failure")))
-    assert suite.get("errors") == "3" == str(len(suite.findall("testcase/error")))
-    assert suite.get("skipped") == "3" == str(len(suite.findall("testcase/skipped")))
+
+def test_junit_counts_what_it_holds():
+    (suite,) = ET.fromstring(junit(WHOLE))
+
+    for counter, path, number in (
+        ("tests", "testcase", len(ALL_KINDS)),
+        ("failures", "testcase/failure", 1),
+        ("errors", "testcase/error", 3),
+        ("skipped", "testcase/skipped", 3),
+    ):
+        assert suite.get(counter) == str(number) == str(len(suite.findall(path)))
     assert "SIGSEGV" in suite.find("testcase/error").get("message")
 
 
-def test_junit_has_a_suite_for_each_subject():
+def test_junit_has_a_suite_for_each_subject_of_each_library():
     other = replace(FAILED, subject="other://")
-
-    names = [suite.get("name") for suite in ET.fromstring(junit(report(FAILED, other)))]
-
+    names = _names_of_suites(report(FAILED, other))
     assert names == ["libmine.so: mine:// (raw)", "libmine.so: other:// (raw)"]
 
-
-def test_junit_tells_two_libraries_of_one_name_apart():
     two = Report((plugin(FAILED), plugin(FAILED, path="/other/libmine.so")))
-
-    names = [suite.get("name") for suite in ET.fromstring(junit(two))]
-
-    assert len(set(names)) == len(names) == 2
-
-
-def test_junit_holds_what_xml_cannot():
+    assert len(set(_names_of_suites(two))) == len(_names_of_suites(two)) == 2
     nasty = replace(FAILED, message="a\x00b\x1b[31m\udc80", subject="mi\x01ne://")
-
-    ET.fromstring(junit(report(nasty)))
+    assert len(_names_of_suites(report(nasty))) == 1  # XML cannot hold all of it
 
 
 # ---- Annotations ---------------------------------------------------------------------------------
@@ -134,11 +119,7 @@ def test_annotations_begin_with_the_worst_and_are_a_line_each():
 
     assert kinds == ["::error"] * 4 + ["::warning"] * 2 + ["::notice"]
     assert not any("\n" in line for line in lines)
-
-
-def test_a_crash_of_many_checks_is_one_annotation():
     (line,) = github_annotations(report(CRASHED, replace(CRASHED, check_id="FS-160")))
-
     assert "FS-158 (mine%3A// raw)" in line
     assert line.endswith("%0Athe same: FS-160")
 
@@ -155,10 +136,12 @@ def test_annotations_escape_what_would_end_them():
 # ---- Text ----------------------------------------------------------------------------------------
 
 
-def test_the_text_says_all_that_one_needs_to_act():
-    text = "\n".join(
-        map(str, plugin_lines(plugin(*ALL_KINDS, remarks=("a remark",)), verbose=False))
-    )
+def _text(value, *, verbose=False):
+    return "\n".join(map(str, plugin_lines(value, verbose=verbose)))
+
+
+def test_the_text_has_all_that_one_needs_to_act():
+    text = _text(plugin(*ALL_KINDS, remarks=("a remark",)))
     rule = all_checks()["FS-156"].rule
 
     for needed in (
@@ -170,26 +153,19 @@ def test_the_text_says_all_that_one_needs_to_act():
         assert needed in text
     assert "FS-150" not in text
     assert "FS-193" not in text
+    verbose = _text(plugin(*ALL_KINDS), verbose=True)
+    assert all(each.check_id in verbose for each in ALL_KINDS)
 
 
-def test_the_text_says_where_calls_are_left_out():
-    shown = [str(line) for line in plugin_lines(_of_calls(16), verbose=False)]
-    cut = [str(line) for line in plugin_lines(_of_calls(17), verbose=False)]
+def test_the_text_shows_where_calls_are_left_out():
+    def text_of(number):
+        calls = tuple(f"stat('mine://{at}')" for at in range(number))
+        return _text(plugin(replace(FAILED, calls=calls)))
 
-    assert any("calls:    stat('mine://0')" in line for line in shown)
-    assert any("calls:    ..." in line for line in cut)
-    assert any("stat('mine://1')" in line for line in cut)
-    assert not any("stat('mine://0')" in line for line in cut)
-
-
-def _of_calls(number):
-    return plugin(replace(FAILED, calls=tuple(f"stat('mine://{at}')" for at in range(number))))
-
-
-def test_verbose_text_names_every_check():
-    text = "\n".join(map(str, plugin_lines(plugin(*ALL_KINDS), verbose=True)))
-
-    assert all(each.check_id in text for each in ALL_KINDS)
+    assert "calls:    stat('mine://0')" in text_of(16)
+    assert "calls:    ..." in text_of(17)
+    assert "stat('mine://1')" in text_of(17)
+    assert "stat('mine://0')" not in text_of(17)
 
 
 def test_only_words_of_the_report_itself_have_a_style():
@@ -201,10 +177,8 @@ def test_only_words_of_the_report_itself_have_a_style():
     assert {style for style, _ in styled} == {"", "bad", "label"}
 
 
-def test_the_same_finding_is_told_once():
-    twice = [FAILED, replace(FAILED, subject="other://")]
-
-    text = "\n".join(map(str, plugin_lines(plugin(*twice), verbose=False)))
+def test_the_same_finding_is_reported_once():
+    text = _text(plugin(FAILED, replace(FAILED, subject="other://")))
 
     assert text.count(FAILED.message) == 1
     assert "mine:// raw, other:// raw" in text
@@ -215,17 +189,21 @@ def test_the_summary_is_one_line():
 
     assert line.startswith("libmine.so: does not conform; reaches ")
     assert "10 checks: 1 passed, 1 failed" in line
-    cut_short = plugin(outcome("FS-150", Verdict.PASSED), unanswered=3)
-    assert "is not known to conform, checks left open: 3 without an outcome;" in str(
-        summary_line(cut_short)
-    )
+    cut_short = str(summary_line(plugin(outcome("FS-150", Verdict.PASSED), unanswered=3)))
+    assert "is not known to conform, checks left open: 3 without an outcome;" in cut_short
     assert str(summary_line(plugin())) == "libmine.so: nothing was checked"
 
 
 # ---- Comparison ----------------------------------------------------------------------------------
 
 
-def test_a_comparison_tells_better_from_worse():
+def _kinds(before, after):
+    """Return how many changes are better, worse, added and gone."""
+    found = compare(before, after)
+    return [len(changes) for changes in (found.better, found.worse, found.added, found.gone)]
+
+
+def test_a_comparison_separates_better_from_worse():
     before = report(FAILED, outcome("FS-150", Verdict.PASSED), outcome("FS-151", Verdict.PASSED))
     after = report(
         replace(FAILED, verdict=Verdict.PASSED),
@@ -234,75 +212,54 @@ def test_a_comparison_tells_better_from_worse():
     )
 
     found = compare(before, after)
-
-    assert [change.check_id for change in found.better] == ["FS-156"]
-    assert [change.check_id for change in found.worse] == ["FS-150"]
-    assert [change.check_id for change in found.added] == ["FS-152"]
-    assert [change.check_id for change in found.gone] == ["FS-151"]
-    assert (
-        str(list(comparison_lines(found))[-1]) == "since then: 1 better, 1 worse, 1 added, 1 gone"
-    )
-    assert str(next(iter(comparison_lines(found)))) == (
-        "worse FS-150 (libmine.so, mine:// raw): passed -> skipped"
-    )
+    kinds = (found.better, found.worse, found.added, found.gone)
+    ids = [[change.check_id for change in changes] for changes in kinds]
+    assert ids == [["FS-156"], ["FS-150"], ["FS-152"], ["FS-151"]]
+    first, *_, last = map(str, comparison_lines(found))
+    assert first == "worse FS-150 (libmine.so, mine:// raw): passed -> skipped"
+    assert last == "since then: 1 better, 1 worse, 1 added, 1 gone"
+    assert _kinds(WHOLE, WHOLE) == [0, 0, 0, 0]
+    elsewhere = report(*ALL_KINDS, path="/elsewhere/libmine.so")
+    assert compare(WHOLE, elsewhere) == compare(WHOLE, WHOLE)
 
 
 _FROM_GOOD_TO_BAD = ("PASSED", "NOTED", "KNOWN", "WARNED", "SKIPPED", "BLOCKED", "FAILED")
 
 
 @pytest.mark.parametrize(("good", "bad"), list(pairwise(_FROM_GOOD_TO_BAD)))
-def test_each_verdict_is_worse_than_the_one_before(good: str, bad: str):
+def test_each_verdict_is_worse_than_the_one_before(good, bad):
     better, worse = (report(outcome("FS-150", Verdict[name])) for name in (good, bad))
 
-    assert [len(found) for found in _kinds(compare(better, worse))] == [0, 1, 0, 0]
-    assert [len(found) for found in _kinds(compare(worse, better))] == [1, 0, 0, 0]
-
-
-def _kinds(found: Comparison) -> tuple[tuple[Change, ...], ...]:
-    return found.better, found.worse, found.added, found.gone
-
-
-def test_a_run_compared_with_itself_has_no_change():
-    found = compare(WHOLE, WHOLE)
-
-    assert not any((found.better, found.worse, found.added, found.gone))
-
-
-def test_another_folder_is_the_same_plugin():
-    elsewhere = report(*ALL_KINDS, path="/elsewhere/libmine.so")
-
-    assert compare(WHOLE, elsewhere) == compare(WHOLE, WHOLE)
+    assert _kinds(better, worse) == [0, 1, 0, 0]
+    assert _kinds(worse, better) == [1, 0, 0, 0]
 
 
 _DEBUG, _RELEASE = "/a/build-debug/libmine.so", "/a/build-release/libmine.so"
 
 
-def _of(path: str, verdict: Verdict):
-    return plugin(outcome("FS-150", verdict), path=path)
+def _of(**verdicts):
+    """Return a report of plugins whose paths have these parts."""
+    paths = {"debug": _DEBUG, "release": _RELEASE}
+    return Report(
+        tuple(
+            plugin(outcome("FS-150", verdict), path=paths.get(part, f"/{part}/libmine.so"))
+            for part, verdict in verdicts.items()
+        )
+    )
 
 
 def test_two_libraries_of_one_name_are_compared_each_with_its_own():
     """A regression of one is not hidden by the other, which fails as it did before."""
-    before = Report((_of(_DEBUG, Verdict.PASSED), _of(_RELEASE, Verdict.FAILED)))
-    after = Report((_of(_DEBUG, Verdict.FAILED), _of(_RELEASE, Verdict.FAILED)))
+    before = _of(debug=Verdict.PASSED, release=Verdict.FAILED)
+    after = _of(debug=Verdict.FAILED, release=Verdict.FAILED)
 
-    found = compare(before, after)
-
-    assert [len(changes) for changes in _kinds(found)] == [0, 1, 0, 0]
-    assert found.worse[0].plugin == _DEBUG
-    moved = Report(
-        tuple(replace(each, path=each.path.replace("/a/", "/b/c/")) for each in after.plugins)
-    )
-    assert [len(changes) for changes in _kinds(compare(before, moved))] == [0, 1, 0, 0]
-
-
-def test_what_could_be_one_library_or_another_is_neither():
-    before = Report(
-        (_of("/a/x/libmine.so", Verdict.PASSED), _of("/a/y/libmine.so", Verdict.PASSED))
-    )
-    after = Report((_of("/b/u/libmine.so", Verdict.FAILED), _of("/b/v/libmine.so", Verdict.PASSED)))
-
-    assert [len(changes) for changes in _kinds(compare(before, after))] == [0, 0, 2, 2]
+    assert _kinds(before, after) == [0, 1, 0, 0]
+    assert compare(before, after).worse[0].plugin == _DEBUG
+    moved = [replace(each, path=each.path.replace("/a/", "/b/c/")) for each in after.plugins]
+    assert _kinds(before, Report(tuple(moved))) == [0, 1, 0, 0]
+    # What could be one library or another is neither.
+    ambiguous = _of(u=Verdict.FAILED, v=Verdict.PASSED)
+    assert _kinds(_of(x=Verdict.PASSED, y=Verdict.PASSED), ambiguous) == [0, 0, 2, 2]
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,10 @@ from modular_tf.check.level import Level
 from modular_tf.check.outcome import Verdict
 from modular_tf.check.report.pages import html_page
 from modular_tf.check.report.report import Report
-from tests.check.report.browser import Seen, opened
+from tests.check.report.browser import Browser
 from tests.check.report.outcomes import ALL_KINDS, CRASH, CRASHED, FAILED, outcome, plugin, report
+
+pytestmark = pytest.mark.xdist_group("browser")  # one serves all
 
 _SHOWN = "[...document.querySelectorAll({})].filter(e => e.checkVisibility()).map(e => e.innerText)"
 _NASTY = (
@@ -26,16 +28,21 @@ _NASTY = (
 )
 
 
-@pytest.fixture
-def browse(tmp_path):
-    """Open a page in a browser, and return what it says of expressions."""
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    started = Browser(tmp_path_factory.mktemp("profile"))
+    yield started
+    started.close()
 
-    def open_page(
-        page: bytes, *expressions: str, scripting: bool = True, refused: str = ""
-    ) -> Seen:
+
+@pytest.fixture
+def browse(browser, tmp_path):
+    """Open a page in a browser, and return what that reports of expressions."""
+
+    def open_page(page, *expressions, scripting=True, refused=""):
         path = tmp_path / "report.html"
         path.write_bytes(page)
-        seen = opened(path, *expressions, scripting=scripting)
+        seen = browser.opened(path, *expressions, scripting=scripting)
         assert seen.requests == [path.as_uri()]  # the page alone, and nothing beside it
         assert [refused in message for message in seen.messages] == [True] * bool(refused)
         return seen
@@ -43,11 +50,11 @@ def browse(tmp_path):
     return open_page
 
 
-def _shown(selector: str) -> str:
+def _shown(selector):
     return _SHOWN.format(json.dumps(selector))
 
 
-def _choose(name: str, value: str) -> str:
+def _choose(name, value):
     return f"void (filters.elements[{json.dumps(name)}].value = {json.dumps(value)})"
 
 
@@ -57,24 +64,21 @@ def test_the_page_shows_each_cause_with_what_to_do(browse):
 
     assert title == "modular-tf check: mine"
     assert len(causes) == len(ALL_KINDS) - 2  # what passed and what was skipped is found below
-    assert any(
-        "FS-156 the bytes are not those of the file (1 check, 1 outcome)" in c for c in causes
-    )
+    wrong = "FS-156 the bytes are not those of the file (1 check, 1 outcome)"
+    assert any(wrong in cause for cause in causes)
     assert "libmine.so: does not conform" in seen.text
 
 
-def test_what_plugins_say_is_text_and_runs_nothing(browse):
+def test_what_plugins_wrote_is_text_and_runs_nothing(browse):
     nasty = replace(
         FAILED, message=_NASTY, expected=_NASTY, found=_NASTY, calls=(_NASTY,), subject=_NASTY
     )
-    crashed = replace(
-        CRASHED,
-        incident=replace(CRASH, last_call=_NASTY, backtrace=(_NASTY,), said=_NASTY),
-    )
-    told = Report((plugin(nasty, crashed, path=f"/x/{_NASTY}.so", name=_NASTY, remarks=(_NASTY,)),))
+    incident = replace(CRASH, last_call=_NASTY, backtrace=(_NASTY,), said=_NASTY)
+    crashed = replace(CRASHED, incident=incident)
+    nasty = plugin(nasty, crashed, path=f"/x/{_NASTY}.so", name=_NASTY, remarks=(_NASTY,))
 
     seen = browse(
-        html_page(told, told),
+        html_page(Report((nasty,)), Report((nasty,))),
         "document.title",
         "document.querySelectorAll('script, style, img, svg, iframe, a').length",
         "document.body.textContent.split('<script>document.title').length > 8",
@@ -87,9 +91,8 @@ def test_what_plugins_say_is_text_and_runs_nothing(browse):
 
 def test_a_script_that_got_into_the_page_would_not_run(browse):
     """The policy holds even where the escaping would not."""
-    page = html_page(report(FAILED)).replace(
-        b"</body>", b"<script>document.title = 'taken'</script></body>"
-    )
+    script = b"<script>document.title = 'taken'</script></body>"
+    page = html_page(report(FAILED)).replace(b"</body>", script)
 
     seen = browse(page, "document.title", refused="to enable inline execution")
 
@@ -97,9 +100,8 @@ def test_a_script_that_got_into_the_page_would_not_run(browse):
 
 
 def test_calls_and_frames_are_folded_and_can_be_opened(browse):
-    page = html_page(report(replace(CRASHED, calls=("read(file1)",))))
     seen = browse(
-        page,
+        html_page(report(replace(CRASHED, calls=("read(file1)",)))),
         _shown(".frames li"),
         "document.querySelector('.frames > summary').click()",
         _shown(".frames li"),
@@ -137,22 +139,17 @@ def test_level_and_family_filter_what_is_shown(browse, scripting):
     assert of_level == [low.id]
 
 
-def test_without_scripts_everything_can_be_read(browse):
-    seen = browse(html_page(report(*ALL_KINDS), report(FAILED)), scripting=False)
+def test_an_earlier_run_is_compared_and_everything_can_be_read_without_scripts(browse):
+    before = report(replace(FAILED, verdict=Verdict.PASSED), outcome("FS-999", Verdict.PASSED))
+    page = html_page(report(FAILED, CRASHED), before)
+
+    seen = browse(page, _shown(".changes li"), scripting=False)
 
     assert "the bytes are not those of the file" in seen.text
     assert "crashed with SIGSEGV (signal 11) in read(" in seen.text
-
-
-def test_an_earlier_run_is_compared(browse):
-    before = report(replace(FAILED, verdict=Verdict.PASSED), outcome("FS-999", Verdict.PASSED))
-
-    seen = browse(html_page(report(FAILED, CRASHED), before), _shown(".changes li"))
-
     assert "Since the earlier run" in seen.text
-    assert re.findall(r"(\w+) (\d)$", seen.text.partition("mine\n")[0], re.MULTILINE) == [
-        ("worse", "1"), ("better", "0"), ("added", "1"), ("gone", "1"),
-    ]  # fmt: skip
+    counts = re.findall(r"(\w+) (\d)$", seen.text.partition("mine\n")[0], re.MULTILINE)
+    assert counts == [("worse", "1"), ("better", "0"), ("added", "1"), ("gone", "1")]
     assert seen.values == [["FS-156 (libmine.so, mine:// raw): passed -> failed"]]
 
 

@@ -23,27 +23,27 @@ _MANGLED = "_ZN8crashing11note_renameEPKcPNS_7JournalE"
 _READABLE = "crashing::note_rename(char const*, crashing::Journal*)"
 
 
-def _address_of(library, symbol=_MANGLED):
-    with open(library, "rb") as stream:  # noqa: PTH123
-        table = ELFFile(stream).get_section_by_name(".symtab")
-        return table.get_symbol_by_name(symbol)[0]["st_value"]
-
-
-def _functions(library):
-    with open(library, "rb") as stream:  # noqa: PTH123
+def _symbols(library):
+    """Return the addresses of a library's functions by their names."""
+    with library.open("rb") as stream:
         symbols = ELFFile(stream).get_section_by_name(".symtab").iter_symbols()
-        return [s["st_value"] for s in symbols if s["st_info"]["type"] == "STT_FUNC"]
+        return {s.name: s["st_value"] for s in symbols if s["st_info"]["type"] == "STT_FUNC"}
 
 
-def _named(library, place, **incident):
-    (frame,) = _all_named(library, [place], **incident)
-    return frame
+def _backtrace(frames, readable, **incident):
+    ended = Incident(signal=11, backtrace=tuple(frames), **incident)
+    (named,) = with_named_frames([replace(CRASHED, incident=ended)], list(map(str, readable)))
+    return named
 
 
 def _all_named(library, places, **incident):
-    ended = Incident(signal=11, backtrace=tuple(f"{library} {p}" for p in places), **incident)
-    (named,) = with_named_frames([replace(CRASHED, incident=ended)], [str(library)])
+    named = _backtrace([f"{library} {place}" for place in places], [library], **incident)
     return [frame.removeprefix(f"{library} ") for frame in named.incident.backtrace]
+
+
+def _named(library, place="0x1000", **incident):
+    (frame,) = _all_named(library, [place], **incident)
+    return frame
 
 
 def _changed(library, tmp_path, *options):
@@ -54,58 +54,43 @@ def _changed(library, tmp_path, *options):
 
 
 @pytest.mark.parametrize("debugging", ["-gdwarf-4", "-gdwarf-5"])
-def test_a_hidden_function_is_named_with_its_source_line(debugging):
-    library = crashing_plugin(debugging)
-    address = _address_of(library)
-
-    function, _, place = _named(library, hex(address + 4)).partition(" at ")
-
+def test_functions_are_named_with_their_source_lines(tmp_path, debugging):
+    """Hidden ones too, and without the table of ranges, of which Clang writes none."""
+    whole = crashing_plugin(debugging)
+    functions = _symbols(whole)
+    function, _, place = _named(whole, hex(functions[_MANGLED] + 4)).partition(" at ")
     assert function == _READABLE
     assert place.startswith(f"{SOURCE}:")
     assert abs(int(place.rpartition(":")[2]) - LINE) <= 1
 
-
-@pytest.mark.parametrize("debugging", ["-gdwarf-4", "-gdwarf-5"])
-def test_lines_are_found_without_a_table_of_ranges(tmp_path, debugging):
-    """Clang writes none."""
-    whole = crashing_plugin(debugging)
-    library = _changed(whole, tmp_path, "--remove-section=.debug_aranges")
-    places = [hex(start + 1) for start in _functions(whole)]  # as behind a call
-
+    places = [hex(start + 1) for start in functions.values()]  # as behind a call
     frames = _all_named(whole, places)
-
     assert sum(" at /" in frame for frame in frames) > 100
+    library = _changed(whole, tmp_path, "--remove-section=.debug_aranges")
     assert _all_named(library, places) == frames
 
 
-def test_a_library_without_debug_information_still_names_its_functions(tmp_path):
+def test_a_library_without_debug_information_names_functions_and_a_stripped_one_offsets(tmp_path):
+    address = hex(_symbols(crashing_plugin())[_MANGLED] + 4)
+
     library = _changed(crashing_plugin(), tmp_path, "--strip-debug")
-
-    address = _address_of(library) + 4
-
-    assert _named(library, hex(address)) == f"{_READABLE} at {hex(address)}"
-
-
-def test_a_stripped_library_gives_its_offset(tmp_path):
-    address = _address_of(crashing_plugin())
+    assert _named(library, address) == f"{_READABLE} at {address}"
     library = _changed(crashing_plugin(), tmp_path, "--strip-all")
-
-    assert _named(library, hex(address)) == hex(address)
+    assert _named(library, address) == address
 
 
 def test_the_offset_from_an_exported_symbol_leads_to_the_line_too():
-    library = crashing_plugin()
+    named = _named(crashing_plugin(), "TF_InitPlugin+0x1")
 
-    assert _named(library, "TF_InitPlugin+0x1").startswith(f"TF_InitPlugin at {SOURCE}:")
+    assert named.startswith(f"TF_InitPlugin at {SOURCE}:")
 
 
 def test_an_address_that_a_call_returns_to_counts_as_the_call():
     """It may be the first of the next function, where the call is the last instruction."""
     library = crashing_plugin()
+    address = hex(_symbols(library)[_MANGLED])
 
-    assert _named(library, hex(_address_of(library)), exit_status=3) != _named(
-        library, hex(_address_of(library))
-    )
+    assert _named(library, address, exit_status=3) != _named(library, address)
 
 
 @pytest.mark.parametrize("place", ["0xffffffffffff", "nothing+0x1", "+", "", "0x"])
@@ -113,29 +98,27 @@ def test_a_place_that_no_function_has_stays_as_it_is(place):
     assert _named(crashing_plugin(), place) == place
 
 
-@pytest.mark.parametrize("cut", [0, 10, 64, 5000, 20000])
-def test_a_file_that_is_broken_by_now_stays_without_names(tmp_path, cut):
-    library = tmp_path / "libcut.so"
-    library.write_bytes(crashing_plugin().read_bytes()[:cut])
+@pytest.mark.parametrize("damage", [0, 10, 64, 5000, 20000, "symbols", "pipe"])
+def test_a_file_that_is_broken_by_now_stays_without_names(tmp_path, damage):
+    library = tmp_path / "libbroken.so"
+    if damage == "pipe":
+        os.mkfifo(library)
+    elif damage == "symbols":
+        shutil.copy(crashing_plugin(), library)
+        with library.open("r+b") as stream:
+            table = ELFFile(stream).get_section_by_name(".symtab")
+            offset, entries = table["sh_offset"], table.num_symbols()
+            stream.seek(offset)
+            stream.write(struct.pack("<IBBHQQ", 1 << 31, 2, 0, 1, 0, 1 << 63) * entries)
+    else:
+        library.write_bytes(crashing_plugin().read_bytes()[:damage])
 
-    assert _named(library, "0x1000") == "0x1000"
-
-
-def test_a_symbol_table_of_nonsense_stays_without_names(tmp_path):
-    library = tmp_path / "libnonsense.so"
-    shutil.copy(crashing_plugin(), library)
-    with library.open("r+b") as stream:
-        table = ELFFile(stream).get_section_by_name(".symtab")
-        offset, entries = table["sh_offset"], table.num_symbols()
-        stream.seek(offset)
-        stream.write(struct.pack("<IBBHQQ", 1 << 31, 2, 0, 1, 0, 1 << 63) * entries)
-
-    assert _named(library, "0x1000") == "0x1000"
+    assert _named(library) == "0x1000"
 
 
 @pytest.fixture
 def stand_in(tmp_path, monkeypatch):
-    """Let a script stand in for addr2line, which reads a file that makes it do what is given."""
+    """Have a script stand in for addr2line, which reads a file that makes it do what is given."""
 
     def use(script):
         program = tmp_path / "bin" / "addr2line"
@@ -147,11 +130,17 @@ def stand_in(tmp_path, monkeypatch):
     return use
 
 
-def test_a_file_whose_reading_takes_hours_is_given_up(stand_in, monkeypatch):
-    monkeypatch.setattr(native_frames, "_SECONDS", 1)
-    stand_in("exec sleep 1000")
+@pytest.mark.parametrize(
+    "script", ["exec sleep 1000", "exec yes", r"printf 'one at a.c:1\ntwo at b.c:2\n'"]
+)
+def test_names_that_take_hours_or_all_space_or_have_several_lines_are_given_up(
+    stand_in, monkeypatch, script
+):
+    if "sleep" in script:
+        monkeypatch.setattr(native_frames, "_SECONDS", 1)
+    stand_in(script)
 
-    assert _named(crashing_plugin(), "0x1000") == "0x1000"
+    assert _named(crashing_plugin()) == "0x1000"
 
 
 def test_a_file_that_takes_all_memory_is_given_up(stand_in, tmp_path):
@@ -162,60 +151,28 @@ def test_a_file_that_takes_all_memory_is_given_up(stand_in, tmp_path):
     assert not (tmp_path / "allocated").exists()
 
 
-def test_names_that_take_all_space_are_given_up(stand_in):
-    stand_in("exec yes")
-
-    assert _named(crashing_plugin(), "0x1000") == "0x1000"
-
-
 def test_a_source_file_has_the_end_of_a_long_name(stand_in):
     code = 'print("crashing at " + " at :1" * 30_000 + "/end.c:7")'
     stand_in(f"exec {sys.executable} -c '{code}'")
 
-    name = _named(crashing_plugin(), "0x1000")
-
+    name = _named(crashing_plugin())
     assert name.startswith("crashing at ")
     assert name.endswith("/end.c:7")
     assert len(name) < 5000
 
 
-def test_names_of_several_lines_are_given_up(stand_in):
-    stand_in("printf 'one at a.c:1\\ntwo at b.c:2\\n'")
-
-    assert _named(crashing_plugin(), "0x1000") == "0x1000"
-
-
-def test_a_file_that_is_a_pipe_by_now_is_given_up(tmp_path):
-    os.mkfifo(tmp_path / "libpipe.so")
-
-    assert _named(tmp_path / "libpipe.so", "0x1000") == "0x1000"
-
-
-def test_no_file_is_read_but_the_plugin_s(tmp_path):
+def test_no_file_is_read_but_the_plugin_s_and_names_are_readable_in_others(tmp_path):
     """Frames come from a process in which the plugin ran: it may have written any name."""
-    ended = Incident(signal=11, backtrace=(f"{crashing_plugin()} 0x1000", "/dev/zero 0x1"))
+    frames = (f"{crashing_plugin()} 0x1000", "/dev/zero 0x1", f"/lib/libx.so {_MANGLED}+0x9")
+    named = _backtrace(frames, [tmp_path / "other.so"])
 
-    (named,) = with_named_frames([replace(CRASHED, incident=ended)], [str(tmp_path / "other.so")])
-
-    assert named.incident.backtrace == ended.backtrace
-
-
-def test_names_are_readable_in_other_libraries_too():
-    ended = Incident(signal=6, backtrace=(f"/lib/libx.so {_MANGLED}+0x9",))
-
-    (named,) = with_named_frames([replace(CRASHED, incident=ended)], [])
-
-    assert named.incident.backtrace == (f"/lib/libx.so {_READABLE}+0x9",)
+    assert named.incident.backtrace == (*frames[:2], f"/lib/libx.so {_READABLE}+0x9")
 
 
-def test_without_addr2line_frames_stay_as_they_are_and_the_remedy_names_its_package(
-    monkeypatch, tmp_path
-):
+def test_without_addr2line_the_remedy_names_its_package(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     frame = f"{crashing_plugin()} {_MANGLED}+0x1"
-    ended = Incident(signal=11, last_call="rename_file()", backtrace=(frame,))
-
-    (named,) = with_named_frames([replace(CRASHED, incident=ended)], [str(crashing_plugin())])
+    named = _backtrace([frame], [crashing_plugin()], last_call="rename_file()")
 
     assert named.incident.backtrace == (frame.replace(_MANGLED, _READABLE),)
     assert "binutils" in remedy(named)

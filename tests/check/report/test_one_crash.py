@@ -3,51 +3,34 @@
 from __future__ import annotations
 
 import json
-import subprocess
+import os
 import sys
-
-import pytest
 
 from modular_tf.cli.check import broken_at_words
 from modular_tf.cli.process import Exit
 from tests.check.report.crashing_plugin import LINE, SOURCE, crashing_plugin
+from tests.fixtures.process_group import run_in_group
 
 _LINES_OF_A_SCREEN, _COLUMNS = 40, 100
 _RENAMING = {"FS-235", "FS-236", "FS-237", "FS-238", "FS-239", "FS-240", "FS-241", "FS-242"}
-
-pytestmark = pytest.mark.xdist_group("one-crash")
-
-
-@pytest.fixture(scope="module")
-def library():
-    return crashing_plugin()
+_PLACE = f"{SOURCE}:{LINE}"
 
 
-@pytest.fixture(scope="module")
-def run(library, tmp_path_factory):
-    """Check the plugin as its author would, once; the JSON report lies beside the text."""
-    folder = tmp_path_factory.mktemp("report")
-    command = [sys.executable, "-m", "modular_tf", "check", library, "--through-host"]
-    command += ["--write-json", "report.json"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+def test_the_report_on_one_crash_fits_a_screen_and_names_call_line_and_remedy(tmp_path):
+    """As its author would check the plugin; the JSON report lies beside the text."""
+    command = [sys.executable, "-m", "modular_tf", "check", str(crashing_plugin())]
+    command += ["--through-host", "--write-json", "report.json"]
+    done = run_in_group(command, cwd=tmp_path, env=os.environ, timeout=240)
     assert done.returncode == Exit.NO, done.stderr
-    return done.stdout.splitlines(), json.loads((folder / "report.json").read_text())
-
-
-def test_the_report_on_one_crash_fits_a_screen(run):
-    lines, _ = run
-
-    assert len(lines) <= _LINES_OF_A_SCREEN
-    on_terminal = [part for line in lines for part in broken_at_words(line, _COLUMNS)]
-    assert len(on_terminal) <= _LINES_OF_A_SCREEN
-
-
-def test_one_crash_is_told_once_and_the_other_checks_by_their_ids(run):
-    lines, report = run
-    (plugin,) = report["plugins"]
+    lines = done.stdout.splitlines()
+    (plugin,) = json.loads((tmp_path / "report.json").read_text())["plugins"]
     crashed = [check for check in plugin["checks"] if check["verdict"] == "crashed"]
     ids = {check["check_id"] for check in crashed}
 
+    on_terminal = [part for line in lines for part in broken_at_words(line, _COLUMNS)]
+    assert max(len(lines), len(on_terminal)) <= _LINES_OF_A_SCREEN
+
+    # One crash is reported once, and the other checks by their ids.
     assert ids >= _RENAMING
     assert len(crashed) > len(ids)  # by the slots and by the host
     assert [line for line in lines if line.startswith("CRASHED ")] == [
@@ -57,22 +40,11 @@ def test_one_crash_is_told_once_and_the_other_checks_by_their_ids(run):
     assert f"({len(ids)} checks, {len(crashed)} outcomes of one cause)" in others
     assert all(check_id in others for check_id in ids - {"FS-237"})
 
-
-def test_a_crash_is_told_with_call_function_line_and_a_remedy_for_crashes(run):
-    lines, _ = run
     text = "\n".join(lines)
-    place = f"{SOURCE}:{LINE}"
-
     assert "crashed with SIGSEGV (signal 11) in rename_file('crash://…/X', 'crash://…/Y')" in text
     frame = "crashing::note_rename(char const*, crashing::Journal*)"
-    assert f"    frames:   libcrashing_rename.so {frame} at {place}\n" in text
-    assert f"    remedy:   Mend rename_file at {place}: it uses memory that it must not" in text
+    assert f"    frames:   libcrashing_rename.so {frame} at {_PLACE}\n" in text
+    assert f"    remedy:   Mend rename_file at {_PLACE}: it uses memory that it must not" in text
     assert "    again:    modular-tf check --only FS-237 --seed " in text
-
-
-def test_the_remedy_for_programs_fits_a_crash_too(run):
-    _, report = run
-    crashed = [c for c in report["plugins"][0]["checks"] if c["verdict"] == "crashed"]
-
-    assert {check["remedy"] for check in crashed} == {crashed[0]["remedy"]}
-    assert f"{SOURCE.name}:{LINE}" in crashed[0]["remedy"]
+    (remedy,) = {check["remedy"] for check in crashed}  # for programs
+    assert f"{SOURCE.name}:{LINE}" in remedy

@@ -1,63 +1,98 @@
-"""What a report comes to: conformance, and the level that a plugin reaches."""
+"""What a report comes to, which every form of it says alike: conformance, and the level reached."""
 
 from __future__ import annotations
+
+import re
+from dataclasses import replace
+from xml.etree import ElementTree as ET
 
 import pytest
 
 from modular_tf.check.catalogue import all_checks
 from modular_tf.check.level import Level
 from modular_tf.check.outcome import BAD, Verdict
-from modular_tf.check.report.report import Report
-from tests.check.report.outcomes import ALL_KINDS, outcome, plugin, report
+from modular_tf.check.report.json_report import as_json
+from modular_tf.check.report.junit import junit
+from modular_tf.check.report.pages import badge, html_page
+from modular_tf.check.report.report import Conformance, Report
+from modular_tf.check.report.text import summary_line
+from tests.check.report.outcomes import ALL_KINDS, FAILED, outcome, plugin, report
+
+_SVG = "{http://www.w3.org/2000/svg}"
+_GREEN, _RED, _GREY = "#1a7f37", "#b3261e", "#57606a"
+_GOOD = outcome("FS-150", Verdict.PASSED)
+_BLOCKED = outcome("FS-152", Verdict.BLOCKED, message="create_dir failed")
+_SKIPPED = outcome("FS-193", Verdict.SKIPPED, message="it is NULL")
+_OTHER = {verdict: outcome("FS-156", verdict) for verdict in Verdict}
 
 
-def _of_level(level: Level) -> str:
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (report(_GOOD), Conformance.CONFORMS),
+        (report(_GOOD, _SKIPPED), Conformance.CONFORMS),
+        *(
+            (report(_GOOD, _OTHER[verdict]), Conformance.CONFORMS)
+            for verdict in (Verdict.WARNED, Verdict.NOTED, Verdict.KNOWN)
+        ),
+        *((report(_GOOD, _OTHER[verdict]), Conformance.DEVIATES) for verdict in BAD),
+        (report(_GOOD, FAILED, _BLOCKED, unanswered=2), Conformance.DEVIATES),
+        (report(_GOOD, _BLOCKED), Conformance.UNKNOWN),
+        (report(_GOOD, unanswered=2), Conformance.UNKNOWN),
+        (report(_GOOD, faults=("a check failed",)), Conformance.UNKNOWN),
+        (report(_SKIPPED), Conformance.UNCHECKED),
+        (report(_BLOCKED), Conformance.UNCHECKED),
+        (report(_SKIPPED, _BLOCKED), Conformance.UNCHECKED),
+        (report(), Conformance.UNCHECKED),
+    ],
+)
+def test_text_badge_page_and_the_rest_have_one_verdict(made, said):
+    (plugin,) = made.plugins
+    page = html_page(made).decode()
+    verdicts = re.findall(r'<section>.*?<p><span class="verdict \w+">(.*?)</span>', page, re.DOTALL)
+
+    assert plugin.conformance is made.conformance is said
+    assert plugin.has_checked is (said is not Conformance.UNCHECKED)
+    assert str(summary_line(plugin)).startswith(f"libmine.so: {said.value}")
+    assert ET.fromstring(badge(made)).get("aria-label").startswith(f"modular-tf: {said.value}")
+    assert verdicts == [said.value]
+    conforms = said is Conformance.CONFORMS
+    assert made.conforms is plugin.conforms is as_json(made)["conforms"] is conforms
+    suites = ET.fromstring(junit(made))
+    bad = [*suites.iterfind(".//failure"), *suites.iterfind(".//error")]
+    assert bool(bad) is (said in {Conformance.DEVIATES, Conformance.UNKNOWN})
+
+
+@pytest.mark.parametrize(
+    ("made", "words", "colour"),
+    [
+        (report(_GOOD), "conforms, level 3", _GREEN),
+        (report(_GOOD, FAILED), "does not conform, level 0 of 4", _RED),
+        (report(_GOOD, unanswered=2), "is not known to conform", _GREY),
+        (report(), "nothing was checked", _GREY),
+        (Report(()), "nothing was checked", _GREY),
+        (replace(report(_GOOD), interrupted=True), "is not known to conform", _GREY),
+        (Report((plugin(_GOOD), plugin(FAILED))), "1 of 2 plugins conform", _RED),
+        (Report((plugin(_GOOD), plugin(_GOOD))), "2 of 2 plugins conform", _GREEN),
+    ],
+)
+def test_the_badge_says_whether_plugins_conform(made, words, colour):
+    text = badge(made).decode()
+    svg = ET.fromstring(text)
+    left, right = svg.findall(f"{_SVG}rect")
+
+    assert svg.get("aria-label") == svg.find(f"{_SVG}title").text == f"modular-tf: {words}"
+    assert [text.text for text in svg.findall(f"{_SVG}text")] == ["modular-tf", words]
+    assert right.get("fill") == colour
+    assert made.conforms is (colour == _GREEN)
+    assert float(left.get("width")) == float(right.get("x"))
+    assert float(svg.get("width")) == float(right.get("x")) + float(right.get("width"))
+    assert text.count("http") == 1  # the name of the format: it needs no other file
+    assert "href" not in text
+
+
+def _of_level(level):
     return next(check.id for check in all_checks().values() if check.level is level)
-
-
-@pytest.mark.parametrize("verdict", BAD)
-def test_one_bad_outcome_is_enough(verdict):
-    found = plugin(outcome("FS-150", Verdict.PASSED), outcome("FS-156", verdict))
-
-    assert found.has_checked
-    assert not found.conforms
-
-
-@pytest.mark.parametrize("verdict", [Verdict.WARNED, Verdict.NOTED, Verdict.KNOWN])
-def test_warnings_notes_and_known_deviations_conform(verdict):
-    assert plugin(outcome("FS-150", Verdict.PASSED), outcome("FS-156", verdict)).conforms
-
-
-def test_what_was_blocked_is_not_known_to_conform():
-    assert not plugin(outcome("FS-150", Verdict.PASSED), outcome("FS-1", Verdict.BLOCKED)).conforms
-
-
-@pytest.mark.parametrize("verdicts", [[], [Verdict.SKIPPED], [Verdict.SKIPPED, Verdict.BLOCKED]])
-def test_nothing_checked_is_no_success(verdicts):
-    found = plugin(*(outcome("FS-150", verdict) for verdict in verdicts))
-
-    assert not found.has_checked
-    assert not found.conforms
-    assert not Report((found,)).conforms
-    assert not Report(()).conforms
-
-
-@pytest.mark.parametrize("cut", [{"unanswered": 3}, {"faults": ("a check failed",)}])
-def test_what_came_to_no_outcome_is_not_known_to_conform(cut):
-    assert not plugin(outcome("FS-150", Verdict.PASSED), **cut).conforms
-
-
-def test_an_interrupted_run_is_not_known_to_conform():
-    good = plugin(outcome("FS-150", Verdict.PASSED))
-
-    assert not Report((good,), interrupted=True).conforms
-
-
-def test_one_plugin_of_two_that_does_not_conform_is_enough():
-    good, bad = plugin(outcome("FS-150", Verdict.PASSED)), plugin(*ALL_KINDS)
-
-    assert Report((good, good)).conforms
-    assert not Report((good, bad)).conforms
 
 
 def test_a_level_is_reached_with_all_below():
@@ -69,14 +104,10 @@ def test_a_level_is_reached_with_all_below():
     for level, check_id in ids.items():
         failed = plugin(*good, outcome(check_id, Verdict.FAILED))
         assert failed.level_reached == (None if level is Level.LOADS else level - 1)
-
-
-def test_a_level_of_which_nothing_was_checked_is_not_reached():
-    lowest, next_one = _of_level(Level.LOADS), _of_level(Level.REGISTERS)
-    found = plugin(outcome(lowest, Verdict.PASSED), outcome(next_one, Verdict.SKIPPED))
-
-    assert found.level_reached is Level.LOADS
-    assert plugin(outcome(next_one, Verdict.SKIPPED)).level_reached is None
+    # A level of which nothing was checked is not reached.
+    skipped = outcome(ids[Level.REGISTERS], Verdict.SKIPPED)
+    assert plugin(good[0], skipped).level_reached is Level.LOADS
+    assert plugin(skipped).level_reached is None
 
 
 def test_every_verdict_is_counted():

@@ -1,4 +1,4 @@
-"""Raw filesystems of the fixture plugins."""
+"""Filesystems of the fixture plugins, raw and through the host; plugins that misuse the heap."""
 
 from __future__ import annotations
 
@@ -6,15 +6,28 @@ from pathlib import Path
 
 import pytest
 
-from modular_tf.check.filesystem.by_slots import SlotFilesystem, open_raw
+from modular_tf.check.filesystem.by_slots import open_raw
+from modular_tf.check.filesystem.session import FilesystemSession
+from modular_tf.check.outcome import Pass
+from modular_tf.check.target import Target
 from modular_tf.loading.binding import map_file
 from modular_tf.loading.filesystem_tables import init_filesystems
+from tests.check.building import changed_ram_plugin
 from tests.fixtures.compiler import compile_object, link_library
 
 _FOLDER = Path(__file__).parent
-_REFERENCE = _FOLDER.parents[2] / "contrib" / "ram_filesystem"
 ROOT = "fixture://host"
 FILE = f"{ROOT}/file"
+
+
+def _with_a_file(filesystem):
+    """Write a file of five bytes, where that is possible."""
+    if filesystem.has("append"):
+        writer = filesystem.new_writable_file(FILE).value
+        writer.append(b"hello")
+        writer.close()
+        writer.cleanup()
+    return filesystem
 
 
 @pytest.fixture
@@ -30,18 +43,11 @@ def fixture_tables(fixture_plugin):
 
 @pytest.fixture
 def raw_filesystem(fixture_tables):
-    """Return the raw filesystem of a variant, initialised, with a file of five bytes in it."""
-    opened: list[SlotFilesystem] = []
+    opened = []
 
     def open_variant(variant="good"):
-        made = open_raw(fixture_tables(variant))
-        opened.append(made)
-        if made.has("append"):
-            writer = made.new_writable_file(FILE).value
-            writer.append(b"hello")
-            writer.close()
-            writer.cleanup()
-        return made
+        opened.append(open_raw(fixture_tables(variant)))
+        return _with_a_file(opened[-1])
 
     yield open_variant
     for made in opened:
@@ -49,22 +55,46 @@ def raw_filesystem(fixture_tables):
         made.cleanup()
 
 
+@pytest.fixture
+def host_filesystem(fixture_plugin, tmp_path):
+    """Return the filesystem of a variant by way of a service, with a file in it."""
+    opened = []
+
+    def open_variant(variant="good"):
+        target = {"scheme": "fixture", "scratch": str(tmp_path)}
+        path = str(fixture_plugin(variant))
+        opened.append(FilesystemSession(Target(path, "filesystem", Pass.HOST, **target)))
+        return _with_a_file(opened[-1].access)
+
+    yield open_variant
+    for session in opened:
+        session.close()
+
+
+@pytest.fixture(params=["raw", "host"])
+def filesystem_of(request):
+    """Return the filesystem of a variant in each of the two ways."""
+    return request.getfixturevalue(f"{request.param}_filesystem")
+
+
 @pytest.fixture(scope="session")
 def heap_plugin():
-    """Build the plugin in memory that misuses the heap as FIXTURE_MISUSE says."""
-    return _heap_plugin("libheap_plugin.so")
+    """Build the plugin in memory that misuses the heap as FIXTURE_MISUSE names it."""
+    return _heap_plugin("heap_plugin")
 
 
 @pytest.fixture(scope="session")
 def sanitized_heap_plugin():
     """Build the same with AddressSanitizer."""
-    return _heap_plugin("libsanitized_heap_plugin.so", "-fsanitize=address")
+    return _heap_plugin("sanitized_heap_plugin", "-fsanitize=address")
 
 
 def _heap_plugin(name, *options):
-    sources = _REFERENCE / "src"
-    renamed = ("TF_InitPlugin=reference_init_plugin", 'MTF_RAM_SCHEME="ram"')
-    objects = [compile_object(source, renamed) for source in sorted(sources.glob("*.c*"))]
-    objects.append(compile_object(_FOLDER / "heap_plugin.cc", options=options))
-    exports = f"-Wl,--version-script={sources / 'exports.map'}"
-    return link_library(name, objects, ["-lpthread", exports, *options], cxx=True)
+    objects = [compile_object(_FOLDER / "heap_plugin.cc", options=options)]
+    return changed_ram_plugin(name, "ram", objects, options)
+
+
+@pytest.fixture(scope="session")
+def heap_misuse():
+    objects = [compile_object(_FOLDER / "heap_misuse.cc")]
+    return link_library("libheap_misuse.so", objects, ["-lpthread"], cxx=True)

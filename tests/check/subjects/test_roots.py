@@ -45,9 +45,7 @@ class Store:
 
     def get_children(self, uri):
         self._slot("get_children")
-        inside = [
-            path.removeprefix(f"{uri}/") for path in self.entries if path.startswith(f"{uri}/")
-        ]
+        inside = [p.removeprefix(f"{uri}/") for p in self.entries if p.startswith(f"{uri}/")]
         return Answer(0, value=["", ".", "..", *(name for name in inside if "/" not in name)])
 
     def delete_file(self, uri):
@@ -72,35 +70,29 @@ class Store:
         return Answer(0)
 
 
-_CHECK = "FS-156"
 _STEPS = ("create_dir", "get_children", "delete_file", "delete_dir")
 
 
-def _root(uri="zz://host/mine"):
+def _roots(uri="zz://host/mine"):
     return Roots(Target("/x.so", "filesystem", Pass.RAW, scheme="zz", root=uri))
 
 
-def test_parents_are_made_one_by_one_where_nothing_else_is_there():
+def _made(store, uri="zz://host/mine"):
+    return _roots(uri).make(store, "FS-156")
+
+
+def test_parents_are_made_one_by_one_or_at_once():
     store = Store(*_STEPS, entries=["zz://host"])
-    made = _root().make(store, _CHECK)
-
+    made = _made(store)
     assert made.startswith("zz://host/mine/")
-    assert "zz://host/mine" in store.entries
-    assert made in store.entries
+    assert {"zz://host/mine", made} <= store.entries.keys()
 
-
-def test_parents_are_made_at_once_where_the_plugin_can():
-    store = Store("recursively_create_dir")
-
+    store = Store("recursively_create_dir")  # where the plugin can
     assert list(store.entries) == []
-    assert _root().make(store, _CHECK) in store.entries
-    assert len(store.entries) == 1
+    assert [_made(store)] == list(store.entries)
 
-
-def test_a_plain_path_has_no_parent_above_the_root():
-    store = Store(*_STEPS)
-    made = _root("/mine").make(store, _CHECK)
-
+    store = Store(*_STEPS)  # a plain path has no parent above the root
+    made = _made(store, "/mine")
     assert min(store.entries) == "/mine"
     assert made in store.entries
 
@@ -110,7 +102,7 @@ def test_a_root_that_cannot_be_made_blocks_and_says_what_to_do():
     store.failing = Code.PERMISSION_DENIED
 
     with pytest.raises(Blocked, match=r"below zz://host/mine: .*--root"):
-        _root().make(store, _CHECK)
+        _made(store)
 
 
 @pytest.mark.parametrize("failing", [None, Code.UNIMPLEMENTED])
@@ -118,25 +110,21 @@ def test_a_store_without_directories_has_a_root_all_the_same(failing):
     store = Store(*(() if failing is None else ("create_dir",)))
     store.failing = failing
 
-    assert _root().make(store, _CHECK).startswith("zz://host/mine/")
+    assert _made(store).startswith("zz://host/mine/")
 
 
 def test_in_the_end_nothing_of_ours_is_left():
-    store = Store(*_STEPS, entries=["zz://host", "zz://host/mine", "zz://host/mine/other"])
-    root = _root()
-    made = root.make(store, _CHECK)
+    entries = ["zz://host", "zz://host/mine", "zz://host/mine/other"]
+    store, roots = Store(*_STEPS, entries=entries), _roots()
+    made = roots.make(store, "FS-156")
     store.entries[f"{made}/file"] = "file"
-    root.remove(store, made)
-    root.close(store)
+    roots.remove(store, made)
+    roots.close(store)
+    assert list(store.entries) == entries
 
-    assert list(store.entries) == ["zz://host", "zz://host/mine", "zz://host/mine/other"]
-
-
-def test_nothing_is_deleted_where_nothing_was_made():
-    store = Store(*_STEPS, entries=["zz://host"])
-    _root().close(store)
-
-    assert store.deleted == []
+    untouched = Store(*_STEPS, entries=["zz://host"])  # nothing was made in it
+    _roots().close(untouched)
+    assert untouched.deleted == []
 
 
 @pytest.mark.parametrize("slots", [_STEPS, (*_STEPS, "delete_recursively")])

@@ -16,6 +16,7 @@ from modular_tf.errors import (
 )
 from modular_tf.loading.device_tables import allocator_of
 from tests.device.dialects.building import FORMS, Build, DialectPlugin, devices_of
+from tests.fixtures.matrices import sampled_product
 
 KINDS = {"PLAIN": "allocator", "CUSTOM": "custom_allocator"}
 MIB = 1 << 20
@@ -43,9 +44,8 @@ def slots(plugin):
     return {name: fns.value(f"create_{name}") for name in KINDS.values() if name == kind}
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("sizes", [True, False])
-def test_the_allocator_of_a_plugin_is_found(sizes, form):
+@pytest.mark.parametrize(("form", "sizes"), sampled_product(FORMS, (True, False)))
+def test_the_allocator_of_a_plugin_is_found(form, sizes):
     assert slots(build("NONE", sizes=sizes, form=form)) == {}
     for kind, name in KINDS.items():
         plugin = build(kind, sizes=sizes, form=form)
@@ -90,10 +90,10 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("form", ["FILLS", "ASSIGNS", "OWN"])
-@pytest.mark.parametrize("sizes", [True, False])
-def test_an_allocator_serves_all_memory(sizes, form, kind):
+@pytest.mark.parametrize(
+    ("form", "sizes", "kind"), sampled_product(FORMS, (True, False), tuple(KINDS))
+)
+def test_an_allocator_serves_all_memory(form, sizes, kind):
     plugin = build(kind, sizes=sizes, form=form)
     with plugin.load() as platform:
         first, second = devices_of(platform)

@@ -7,6 +7,7 @@ served, and a first contact in a child process has to find it out.
 from __future__ import annotations
 
 import threading
+from itertools import product
 
 import pytest
 
@@ -16,11 +17,18 @@ from modular_tf.errors import NotFoundError
 from modular_tf.loading.device_dialect import HOSTED
 from tests.device.conftest import device_of
 from tests.device.dialects.building import FORMS, LAYOUTS, Build, DialectPlugin
+from tests.fixtures.matrices import sampled
 
 RFC, V207, V209 = Dialect.DEVICE_RFC, Dialect.DEVICE_V207, Dialect.DEVICE_V209
-BUILDS = [
-    Build(dialect, sizes, form) for dialect in LAYOUTS for sizes in (True, False) for form in FORMS
-]
+# In a sample, each dialect is built in one form with sizes and in another one without.
+BUILDS = sampled(
+    [Build(*each) for each in product(LAYOUTS, (True, False), FORMS)],
+    [
+        Build(dialect, sizes, FORMS[(number + 2 * sizes) % 4])
+        for number, dialect in enumerate(LAYOUTS)
+        for sizes in (True, False)
+    ],
+)
 FILLS = {"mem_zero", "memset", "memset32"}
 FLAGS = ("supports_unified_memory", "use_bfc_allocator", "force_memory_growth")
 SIZE_RULES = {"SE-005", "SE-011", "SE-017", "SE-022", "SE-024", "SE-006"}

@@ -13,6 +13,7 @@ from modular_tf.service.report import State
 from modular_tf.service.service import PluginService
 from tests.device.dialects.building import FORMS, LAYOUTS, Build, DialectPlugin, devices_of
 from tests.fixtures.compiler import compile_object, link_library
+from tests.fixtures.matrices import sampled_product
 
 RFC, *LATER = LAYOUTS
 MEMORY = [
@@ -34,9 +35,8 @@ def warnings(plugin):
         return [(found.rule_id, found.message) for found in platform.warnings]
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("sizes", [True, False])
-def test_nothing_to_destroy_the_platform(sizes, form):
+@pytest.mark.parametrize(("form", "sizes"), sampled_product(FORMS, (True, False)))
+def test_nothing_to_destroy_the_platform(form, sizes):
     plugin = build(sizes=sizes, form=form, DESTROYS=0)
     slots = ("destroy_platform", "destroy_platform_fns")
 
@@ -131,10 +131,10 @@ def test_no_memory_at_all_is_warned_of_and_fails_where_it_is_needed():
             devices_of(platform)[0].allocate(1)
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("sizes", [True, False])
-@pytest.mark.parametrize("kind", ["PLAIN", "CUSTOM"])
-def test_an_allocator_takes_the_place_of_the_memory_slots(kind, sizes, form):
+@pytest.mark.parametrize(
+    ("form", "sizes", "kind"), sampled_product(FORMS, (True, False), ("PLAIN", "CUSTOM"))
+)
+def test_an_allocator_takes_the_place_of_the_memory_slots(form, sizes, kind):
     plugin = build(sizes=sizes, form=form, ALLOCATOR=kind, MEMORY_SLOTS=0)
     with plugin.load() as platform:
         assert "SE-036" not in [found.rule_id for found in platform.warnings]
