@@ -35,8 +35,8 @@ def main(library, kind, scheme=None):
             if is_meant and reached in check.ways:
                 outcome = tried(check, session, subject="", reached=reached)
                 if outcome.verdict is not Verdict.PASSED:
-                    told = check.id, reached.value, outcome.verdict.value, outcome.message
-                    print(json.dumps(told), flush=True)
+                    line = check.id, reached.value, outcome.verdict.value, outcome.message
+                    print(json.dumps(line), flush=True)
         session.close()
     print(json.dumps("done"))
 

@@ -1,4 +1,5 @@
-/* System calls for LD_PRELOAD that fail, or that somebody else comes before.
+/* System calls that fail, or that somebody else comes before: a plugin that is linked with them has
+ * these in the C library's place (-Bsymbolic).
  *
  * A test arms it for one call of a plugin: kernel_faults_begin(faults), the call, and then
  * kernel_faults_end(). Each line of `faults` is one of

@@ -66,7 +66,7 @@ def failing_later(function):
     return environment(OPENCL_FAIL_LATER=f"{function}=-5")
 
 
-def told(answer):
+def code_and_message(answer):
     return answer.code, answer.message
 
 
@@ -137,10 +137,10 @@ def fail_calls(device):
         with failing(function):
             answer = getattr(device, slot)(*(things.get(name, name) for name in names))
         expected = Code.RESOURCE_EXHAUSTED, f"{function}: {OUT_OF_RESOURCES}"
-        assert told(answer) == expected, (function, slot, answer)
+        assert code_and_message(answer) == expected, (function, slot, answer)
     with failing("clEnqueueSVMMemcpy", -9999):
         answer = device.sync_memcpy_htod(device.memory(8), device.buffer(8), 8)
-    assert told(answer) == (Code.INTERNAL, "clEnqueueSVMMemcpy: OpenCL error -9999")
+    assert code_and_message(answer) == (Code.INTERNAL, "clEnqueueSVMMemcpy: OpenCL error -9999")
 
 
 def refuse_callbacks(device):
@@ -208,7 +208,7 @@ def fail_events():
         device.record_event(stream, event)
         assert device.get_event_status(event).value == EventStatus.UNKNOWN
         expected = Code.INVALID_ARGUMENT, "clGetEventInfo: CL_INVALID_EVENT (-58)"
-        assert told(device.get_stream_status(stream)) == expected
+        assert code_and_message(device.get_stream_status(stream)) == expected
     stream = device.create_stream().value
     with failing("clGetEventProfilingInfo", -7):
         device.start_timer(stream, timer)
@@ -232,7 +232,7 @@ def refuse_operands(device):
     memory = device.memory(64)
     answer = device.memcpy_dtod(stream, memory.part(8, 16), memory, 16)
     expected = Code.INVALID_ARGUMENT, "clEnqueueSVMMemcpy: CL_MEM_COPY_OVERLAP (-8)"
-    assert told(answer) == expected
+    assert code_and_message(answer) == expected
     device.done(stream)
 
 

@@ -57,7 +57,7 @@ def test_plugins_get_other_names(tmp_path):
         ),
     ],
 )
-def test_an_impossible_build_says_why_and_leaves_nothing(tmp_path, name, option, complaint):
+def test_an_impossible_build_reports_why_and_leaves_nothing(tmp_path, name, option, complaint):
     done = build("--into", tmp_path, name, "--", option)
     assert done.returncode != 0
     assert complaint in " ".join(done.stderr.split())

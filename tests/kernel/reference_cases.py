@@ -54,7 +54,7 @@ def products_of_matrices(device, types=("float32", "float64")):
 
 
 def casts(device, step=1):
-    """The driver compiles a kernel for each pair: a step of 5 has each type twice at least."""
+    """The driver compiles a kernel for each pair: a step of 10 has each type as either."""
     types = (*NUMBERS, "bool")
     for source, target in list(itertools.product(types, types))[::step]:
         for shape in ((5,), (0, 3)):
@@ -64,13 +64,19 @@ def casts(device, step=1):
             agree(device.op("Cast")(x, DstT=target), device, x.astype(target))
 
 
-def elements(device):
-    for dtype, shape in itertools.product(NUMBERS, SHAPES):
-        x, y = numbers(shape, dtype), numbers(shape, dtype, 1)
-        agree(device.op("AddV2")(x, y), device, x + y)
-        agree(device.op("Relu")(x), device, np.maximum(x, np.zeros((), dtype)))
-        if dtype not in {"uint16", "uint32", "uint64"}:
-            agree(device.op("Add")(x, y), device, x + y)
+def elements(device, *, each_type_once=False):
+    """Each type has a kernel for each operation, which the driver compiles."""
+    ops = itertools.cycle(("AddV2", "Relu", "Add"))
+    for dtype in NUMBERS:
+        for op in [next(ops)] if each_type_once else ("AddV2", "Relu", "Add"):
+            if op == "Add" and dtype in {"uint16", "uint32", "uint64"}:
+                op = "AddV2"  # noqa: PLW2901  (which has these types)
+            for shape in SHAPES:
+                x, y = numbers(shape, dtype), numbers(shape, dtype, 1)
+                if op == "Relu":
+                    agree(device.op(op)(x), device, np.maximum(x, np.zeros((), dtype)))
+                else:
+                    agree(device.op(op)(x, y), device, x + y)
 
 
 def numbers_out_of_range(device):
@@ -213,7 +219,6 @@ def streams_of_other_devices(device, service, *libraries):
 
 
 OF_BOTH = (
-    elements,
     numbers_out_of_range,
     donated_inputs,
     work_after_work,
@@ -221,7 +226,7 @@ OF_BOTH = (
     refusals_of_matrices,
     parts_of_arrays,
 )
-OF_THE_HOST = (products_of_matrices, casts, broadcasting, reductions, large_sums)
+OF_THE_HOST = (products_of_matrices, casts, elements, broadcasting, reductions, large_sums)
 
 
 def main(types, step, *libraries):
@@ -230,6 +235,7 @@ def main(types, step, *libraries):
         device = service.device("OPENCL:0")
         products_of_matrices(device, types.split(","))
         casts(device, int(step))
+        elements(device, each_type_once=step != "1")
         for case in (*OF_BOTH, equal_shapes):
             case(device)
         streams_of_other_devices(device, service, *libraries)

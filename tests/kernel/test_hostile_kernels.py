@@ -275,7 +275,7 @@ def test_a_wait_for_done_can_be_interrupted_and_a_close_waits_for_the_kernel(run
 
 
 def test_a_wait_for_done_that_is_never_run_can_be_interrupted_and_is_logged(run_hostile):
-    said = run_hostile("""
+    output = run_hostile("""
         for _ in range(3):
             assert interrupted("never")
             works()
@@ -292,8 +292,8 @@ def test_a_wait_for_done_that_is_never_run_can_be_interrupted_and_is_logged(run_
         assert "is not done" in error_of_close()
         service.close()
     """)
-    assert "kernel.not_done" in said
-    assert "KN-095" in said
+    assert "kernel.not_done" in output
+    assert "KN-095" in output
 
 
 def test_what_a_kernel_may_use_that_is_never_done_is_not_freed(run_hostile):
@@ -307,14 +307,14 @@ def test_what_a_kernel_may_use_that_is_never_done_is_not_freed(run_hostile):
 
 
 def test_the_process_ends_with_kernels_alive(run_hostile):
-    said = run_hostile("""
+    output = run_hostile("""
         works()
         for op, case in ((hostile, "none"), (hostile, "sleep"), (later, "never"), (later, "late")):
             threading.Thread(target=op, args=(x,), kwargs={"case": case}, daemon=True).start()
         time.sleep(0.1)
         print("done")
     """)
-    assert said.splitlines()[0] == "done"
+    assert output.splitlines()[0] == "done"
 
 
 # -- calls that do not fit ------------------------------------------------------------------------

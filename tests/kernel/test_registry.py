@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import linecache
+import os
 import sys
 import threading
 
@@ -187,30 +188,27 @@ def test_plugins_of_several_threads_all_serve(registry):
     assert {each.plugin for each in registry.kernels()} == {each.plugin for each in offers}
 
 
-def test_a_forked_child_registers_though_another_thread_held_the_lock(run_python):
-    run_python("""
-        import os
-        import threading
-        from modular_tf.kernel.registry import KernelRegistry, PluginKernels
+def test_a_forked_child_registers_though_another_thread_held_the_lock(registry):
+    holds, release = threading.Event(), threading.Event()
 
-        registry, holds, release = KernelRegistry(), threading.Event(), threading.Event()
+    def hold():
+        with registry._lock:
+            holds.set()
+            release.wait(60)
 
-        def hold():
-            with registry._lock:
-                holds.set()
-                release.wait(60)
-
-        holder = threading.Thread(target=hold)
-        holder.start()
-        holds.wait(60)
-        child = os.fork()
-        if child == 0:
-            registry.enter(PluginKernels("liba.so"))
+    holder = threading.Thread(target=hold)
+    holder.start()
+    holds.wait(60)
+    child = os.fork()
+    if child == 0:
+        try:
+            registry.enter(offer())
             os._exit(7)
-        release.set()
-        holder.join()
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
-    """)
+        finally:
+            os._exit(1)
+    release.set()
+    holder.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 
 
 def test_tensorflows_definitions_are_known_without_a_plugin():
