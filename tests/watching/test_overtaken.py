@@ -84,6 +84,25 @@ def test_a_file_that_is_replaced_while_it_is_tried_is_tried_again(
     serves_what_lies_there(service, path, scheme)
 
 
+def test_a_new_file_that_is_replaced_while_it_is_read_is_one_plugin(service, put, monkeypatch):
+    def replace_and_refresh():
+        replace(put, "second")
+        other = threading.Thread(target=service.refresh)
+        other.start()
+        other.join()
+
+    service.load()
+    path = put()
+    scanned = "modular_tf.service.plugins:KnownPlugins.scanned"
+    call_at(monkeypatch, scanned, "before", replace_and_refresh)
+
+    service.refresh()
+
+    serves_what_lies_there(service, path, "second")
+    Path(path).unlink()
+    assert summary(service.refresh()) == [("removed", "x", "loaded")]
+
+
 @pytest.mark.parametrize(
     ("before", "refreshed"), sampled_product(["needed-none", "no-init"], [True, False])
 )

@@ -359,7 +359,10 @@ class HotReload:
                     entries[made] = old
             others = {*gone, *retried, *(entry for entry, _ in replaced)}
             unfinished = [entry for entry in self._unfinished(scope) if entry not in others]
-            for entry in (*unfinished, *self._known.add_new(scanned_new, attempt)):
+            # Meanwhile another thread may have met another file at the path of a new one.
+            paths = {entry.plugin.path for entry in self._known}
+            unmet = [plugin for plugin in scanned_new if plugin.path not in paths]
+            for entry in (*unfinished, *self._known.add_new(unmet, attempt)):
                 path, identity = entry.plugin.path, entry.plugin.identity
                 if path in scope and not scope.has(path, identity):  # it is not whole any more
                     self._known.forget(entry)
