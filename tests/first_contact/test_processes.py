@@ -279,7 +279,6 @@ def test_a_fault_of_the_hosts_own_code_is_not_the_plugins(misdeed, monkeypatch):
     assert "_cffi_backend" in found.incident.violation.message
 
 
-@pytest.mark.filterwarnings("ignore:os.fork")  # of JAX, where another test has imported it
 def test_a_child_is_watched_where_python_cannot_name_it_by_a_descriptor(monkeypatch):
     """Python has that function only if it was built for a kernel that has it."""
     monkeypatch.delattr(os, "pidfd_open")

@@ -153,7 +153,6 @@ def test_a_call_that_finds_no_thread_holds_up_no_other_loop(thread_starts):
     assert asyncio.run(calls.make(make_another, 1)) == ["other"]
 
 
-@pytest.mark.filterwarnings("ignore:os.fork.* was called:RuntimeWarning")  # by jax, if imported
 @pytest.mark.parametrize("uses_loop", [False, True])
 def test_a_forked_child_makes_calls_of_its_own(fs, store, uses_loop):
     asyncio.run(all_of(*(fs._info(name) for name in NAMES)))

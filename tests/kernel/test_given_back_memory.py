@@ -20,9 +20,6 @@ CODE = """
         held = lambda: lib.mtf_executor_held_objects(executor.native)
         stream = executor.context.compute
 
-        library = ctypes.CDLL(sys.argv[1])
-        running = ctypes.c_int.in_dll(library, "temporary_kernels_running")
-
         def await_threads():  # which go on after `done`
             while running.value:
                 time.sleep(0.001)
@@ -35,7 +32,9 @@ CODE = """
             gc.collect()
             return held()
 
-        operation(late=True)
+        operation(late=True)  # maps the library, which finds the host only so
+        library = ctypes.CDLL(sys.argv[1])
+        running = ctypes.c_int.in_dll(library, "temporary_kernels_running")
         before = settled()
         passes = threading.Event()
         stream.add_callback(lambda: passes.wait(30))

@@ -12,10 +12,6 @@ import pytest
 
 from modular_tf.service.storage.private_directory import PrivateDirectory, Turn
 
-# Tests of other areas may have imported JAX into this process, which warns at each fork. These
-# children run few lines.
-pytestmark = pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")
-
 
 def fail_on_wait():
     raise AssertionError("waited")
