@@ -225,6 +225,7 @@ def fail_events():
 
 def refuse_operands(device):
     """Memory that is missing, and ranges that overlap, by OpenCL's own names of the error."""
+    device.deallocate(SlotMemory(4096, 8))  # of nobody: left alone
     stream, nothing = device.stream(), SlotMemory(0, 8)
     for answer in (
         device.memcpy_htod(stream, nothing, device.buffer(8), 8),
