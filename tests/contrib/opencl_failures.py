@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import contextmanager
+from functools import partial
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.device.by_slots import SlotMemory
@@ -190,7 +191,13 @@ def fail_commands_later(device):
 
 
 def fail_events():
+    """And leave streams to the end of the process, one with its thread for callbacks."""
     device = DeviceSession(Target(LIBRARY, "device", Pass.RAW)).access
+    log, stream = [], device.create_stream().value
+    for number in range(50):
+        assert device.host_callback(stream, partial(log.append, number)).returned
+    device.block_host_until_done(stream).must_be_ok()
+    assert log == list(range(50))
     stream, other = device.create_stream().value, device.create_stream().value
     event, timer = device.create_event().value, device.create_timer().value
     assert device.get_event_status(event).value == EventStatus.COMPLETE
@@ -218,6 +225,7 @@ def fail_events():
 
 def refuse_operands(device):
     """Memory that is missing, and ranges that overlap, by OpenCL's own names of the error."""
+    device.deallocate(SlotMemory(4096, 8))  # of nobody: left alone
     stream, nothing = device.stream(), SlotMemory(0, 8)
     for answer in (
         device.memcpy_htod(stream, nothing, device.buffer(8), 8),

@@ -116,20 +116,22 @@ def test_a_foreign_address_is_left_alone(device):
     assert bytes_in_use(device) == 0
 
 
-def n_threads():
-    return len(os.listdir("/proc/self/task"))  # noqa: PTH208  (only how many)
+def threads():
+    return set(os.listdir("/proc/self/task"))  # noqa: PTH208  (their names alone)
 
 
 def test_destroyed_streams_leave_no_threads(device):
-    before = n_threads()
+    """The kernel lists a thread a little longer than it lives, also those of tests before."""
+    before = threads()
     streams = [device.create_stream().value for _ in range(8)]
-    assert n_threads() == before + 8
+    made = threads() - before
+    assert len(made) == 8
     for stream in streams:
         device.destroy_stream(stream)
-    deadline = time.monotonic() + 30  # the kernel lists a thread a little longer than it lives
-    while n_threads() > before and time.monotonic() < deadline:
+    deadline = time.monotonic() + 30
+    while threads() & made and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert n_threads() == before
+    assert not threads() & made
 
 
 def test_short_work_on_an_idle_stream_is_done_at_once(device):
@@ -173,3 +175,26 @@ def test_a_callback_may_destroy_its_own_stream_and_fail(device):
     gate.open()
     device.done(other)
     assert len(log) == 1
+
+
+def test_the_first_failure_of_a_stream_stays_and_is_its_own(device):
+    stream, other = device.stream(), device.stream()
+    for failure in ((Code.FAILED_PRECONDITION, "first"), (Code.ABORTED, "second")):
+        device.call_back(stream, lambda failure=failure: failure)
+    for answer in (device.block_host_until_done(stream), device.get_stream_status(stream)):
+        assert (answer.code, answer.message) == (Code.FAILED_PRECONDITION, "first")
+    device.get_stream_status(other).must_be_ok()
+
+
+def test_a_timer_that_was_not_stopped_shows_nothing(device):
+    stream, timer = device.stream(), device.timer()
+    assert device.nanoseconds(timer).value == 0
+    device.start_timer(stream, timer).must_be_ok()
+    assert device.nanoseconds(timer).value == 0
+
+
+def test_memory_of_the_host_is_not_counted_as_the_devices(device):
+    device.host_block(1 << 16)
+    device.unified_block(1 << 16)
+    stats = device.get_allocator_stats().value
+    assert (stats.num_allocs, stats.bytes_in_use) == (0, 0)

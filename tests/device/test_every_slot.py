@@ -172,11 +172,11 @@ def works(device):
             return back == data and timer.nanoseconds >= 0
 
 
-def failing(slot, expected, use):
+def failing(slot, expected, use, named=""):
     """Use a slot that fails; return what the use returned where it must not raise."""
     if expected is None:
         return use()
-    with pytest.raises(ModularTFError, match=slot) as caught:
+    with pytest.raises(ModularTFError, match=named + slot) as caught:
         use()
     assert type(caught.value) is expected
     assert (caught.value.operation, caught.value.plugin) == (slot, "recording")
@@ -223,9 +223,8 @@ def test_a_slot_of_the_executor(recording, slot, how, expected):
     with recording.devices() as [device, other]:
         world = World(device)
         recording.fail(slot, how)
-        assert failing(slot, expected, lambda: kind.use(world)) == (
-            kind.then if expected is None else None
-        )
+        found = failing(slot, expected, lambda: kind.use(world), named="RECORDING:0: ")
+        assert found == (kind.then if expected is None else None)
         recording.heal()
         kind.use(world)
         assert works(device)

@@ -204,6 +204,15 @@ class TestClosing:
         assert calls.index("synchronize_all_activity") < calls.index("deallocate")
         assert calls.index("deallocate") < calls.index("destroy_device")
 
+    def test_a_device_and_its_memory_may_be_garbage_together(self, pooled):
+        with pooled.devices() as [device, _]:
+            knot = [device.allocate(100) for _ in range(5)]
+            knot.append(knot)
+            del knot, device
+        gc.collect()
+
+        assert pooled.allocated == 0
+
     def test_memory_and_figures_of_a_closed_device_are_closed(self, pooled):
         with pooled.devices() as [device, _]:
             memory = device.allocate(MIB)

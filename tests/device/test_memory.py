@@ -196,6 +196,7 @@ def test_a_collection_may_take_a_device_before_its_memory(recording):
     assert [part() for part in native] == [None, None]
     await_platforms()
     assert recording.count("unified_memory_deallocate") == 2
+    assert recording.count("destroy_platform") == 1
     assert recording.allocated == 0
 
 

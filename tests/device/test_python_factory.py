@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 import pytest
 
 from modular_tf.device.details import DeviceDetails
@@ -19,9 +21,9 @@ class Chips:
     platform = "CHIPS"
     priority = 230
 
-    def __init__(self, count=2, details=None):
+    def __init__(self, count=2, details=MappingProxyType({})):
         self.count = count
-        self.details = {} if details is None else details
+        self.details = details
         self.asked = []
 
     def device_count(self):
@@ -104,6 +106,7 @@ def test_a_count_that_is_none(count, message, rule):
         ({"numa_node": 1.5}, "numa_node is 1.5"),
         ({"gflops": True}, "gflops is True"),
         ([1], "expected a mapping"),
+        (None, "expected a mapping"),
         ("chip", "expected a mapping"),
     ],
 )

@@ -147,9 +147,12 @@ def test_bytes_survive_the_way_through_text(raw):
     assert encode(decode(raw)) == raw
 
 
-@pytest.mark.parametrize("text", ["\0", "a\0b", "\ud800", "x\udc00"])
-def test_text_without_a_c_string_is_refused(text):
-    with pytest.raises(InvalidArgumentError) as caught:
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("\0", "NUL"), ("a\0b", "NUL"), ("\ud800", "no bytes"), ("x\udc00", "no bytes")],
+)
+def test_text_without_a_c_string_is_refused(text, message):
+    with pytest.raises(InvalidArgumentError, match=message) as caught:
         encode(text)
     assert caught.value.path == text
 
