@@ -47,11 +47,8 @@ _QUICKLY = {
 WHOLE = bool(os.environ.get("MODULAR_TF_WHOLE_DEFECT_TABLE"))
 """Whether all is tried that can be, which takes several times as long: scripts/test_matrices."""
 
-_LOOKED_AT_CLOSELY = frozenset(list(all_checks())[::8])
-
-
-def is_looked_at_closely(check_id):
-    return WHOLE or check_id in _LOOKED_AT_CLOSELY
+_ONE_OF = 8
+"""Of so many checks one is looked at closely, and one of each group and each switchable plugin."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +92,26 @@ def read_table(name):
 def fixtures_by_check():
     """Return which switchable plugin has the defect of a check."""
     return {check_id: name for name in FIXTURES for check_id in listed_defects(name)}
+
+
+@cache
+def _looked_at_closely():
+    checks, fixtures = all_checks(), fixtures_by_check()
+
+    def traits(check_id):
+        return {fixtures.get(check_id), (checks[check_id].kind, checks[check_id].group)}
+
+    chosen = list(checks)[::_ONE_OF]
+    there = set().union(*map(traits, chosen))
+    for check_id, check in checks.items():
+        if not traits(check_id) <= there and len(_group(check)) > 1:
+            chosen.append(check_id)
+            there |= traits(check_id)
+    return frozenset(chosen)
+
+
+def is_looked_at_closely(check_id):
+    return WHOLE or check_id in _looked_at_closely()
 
 
 @cache

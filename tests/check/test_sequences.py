@@ -174,14 +174,17 @@ _WORKER = """
     from modular_tf.check.catalogue import all_checks
     from modular_tf.check.expectation import Blocked
     from modular_tf.check.filesystem import sequence_steps
+    from modular_tf.check.filesystem.session import FilesystemSession
     from modular_tf.check.outcome import Pass
     from modular_tf.check.sequences import SequenceWorker
     from modular_tf.check.target import Target
 
     path, scratch, work = sys.argv[1:]
     work = json.loads(work)
-    if work["hangs"]:
+    if work["hangs"] == "step":
         sequence_steps.perform = lambda ground, program: signal.pause()
+    if work["hangs"] == "end":
+        FilesystemSession.close = lambda session: signal.pause()
     for reached in map(Pass, work["reached"]):
         target = Target(path, "filesystem", reached, scheme=work["scheme"], scratch=scratch)
         with SequenceWorker(target, all_checks()["FS-320"], work["seconds"]) as worker:
@@ -199,7 +202,7 @@ _WORKER = """
 def performed(run_python, tmp_path):
     """Perform programs with the switchable plugin that has a defect; return what each came to."""
 
-    def perform(defect, *programs, ways=(Pass.RAW,), seconds=60.0, scheme="defect", hangs=False):
+    def perform(defect, *programs, ways=(Pass.RAW,), seconds=60.0, scheme="defect", hangs=""):
         work = {"reached": [way.value for way in ways], "seconds": seconds, "scheme": scheme}
         work = json.dumps({**work, "programs": programs, "hangs": hangs})
         environment = {DEFECT_VARIABLE: defect}
@@ -244,6 +247,7 @@ def test_a_plugin_that_cannot_be_loaded_blocks(performed):
 
 def test_a_worker_that_hangs_is_ended(performed):
     """The worker's own step waits, as a plugin would that never comes back."""
-    (failure,) = performed("", CRASHING, seconds=1.0, hangs=True)
+    (failure,) = performed("", CRASHING, seconds=1.0, hangs="step")
 
     assert "did not return within 1 s" in failure.message
+    assert performed("", CRASHING[:2], seconds=4.0, hangs="end") == [None]

@@ -40,26 +40,51 @@ def record_of(service, plugin):
     return record
 
 
+def pid_of(service, plugin):
+    pid = record_of(service, plugin).pid
+    assert pid  # 0, which is none, would name all processes of this group
+    return pid
+
+
 def end_worker(service, plugin):
     """Kill the process of a plugin, and wait for its end."""
-    pid = record_of(service, plugin).pid
+    pid = pid_of(service, plugin)
     os.kill(pid, signal.SIGKILL)
     wait_until(lambda: not Path(f"/proc/{pid}").exists())
 
 
+def stop_worker(service, plugin):
+    """Stop the process of a plugin, which its watcher ends then, and return its number."""
+    pid = pid_of(service, plugin)
+    os.kill(pid, signal.SIGSTOP)  # until it takes effect, threads of the process go on
+    wait_until(lambda: not _runs(pid))
+    return pid
+
+
+def _runs(pid):
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return status.rpartition(")")[2].split()[0] not in "TZX"
+
+
 @contextmanager
 def during_a_call(service, act):
-    """Act in another thread as soon as a worker has a call to answer."""
+    """Act in another thread as soon as a worker has a call to answer, unless it has answered."""
+    is_over = threading.Event()
 
     def wait_and_act():
-        wait_until(lambda: any(found.in_flight for found in service.workers()))
-        act()
+        wait_until(lambda: is_over.is_set() or any(found.in_flight for found in service.workers()))
+        if not is_over.is_set():
+            act()
 
     thread = threading.Thread(target=wait_and_act)
     thread.start()
     try:
         yield
     finally:
+        is_over.set()
         thread.join()
 
 

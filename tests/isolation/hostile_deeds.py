@@ -76,7 +76,7 @@ DEEDS = (
     *_deeds("hang-at-exit crash-when-unloaded interrupt-self"),
     *_deeds("segv", f"{_ENDED}SIGSEGV", call="read"),
     *_deeds("segv", f"{_ENDED}SIGSEGV", call="append"),
-    *_hangs("hang", call="read"),
+    *_hangs("hang", f"{_LATE}{_LIBRARY}", call="read"),
     # Signals.
     *_deeds("kill-self kill-group", f"{_ENDED}SIGKILL"),
     *_deeds("terminate-self", f"{_ENDED}SIGTERM"),

@@ -339,7 +339,7 @@ class Campaign:
                 f"done: {dict(sorted(self.done.items()))}",
                 f"on: {dict(sorted(self.done_on.items()))}",
                 f"errors: {dict(sorted(self.errors.items()))}",
-                f"{counts}, {len(self.problems)} problems; {name} took {seconds:.1f} s",
+                f"{counts}; {name} took {seconds:.1f} s",
             ]
         )
 

@@ -10,9 +10,10 @@ import pytest
 from modular_tf.isolation.worker import worker_of
 from modular_tf.isolation.worker_process import WorkerProcess
 from tests.fixtures.interrupts import Interrupt, interrupt, points
+from tests.fixtures.matrices import sampled
 from tests.isolation.conftest import descriptors, isolated, wait_until
 
-_STRIDE = 13  # of the points: each takes a process
+_STRIDE = 13  # of the points, of which each takes a process
 _IN_FINALIZERS = pytest.mark.filterwarnings(
     "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
 )
@@ -51,10 +52,11 @@ def test_an_interrupt_while_the_plugin_is_loaded_leaves_no_socket(service, monke
 
 
 @_IN_FINALIZERS
-def test_an_interrupt_at_any_point_of_a_start_leaves_no_socket(service):
+@pytest.mark.parametrize("first", sampled(range(_STRIDE), [0]))
+def test_an_interrupt_at_any_point_of_a_start_leaves_no_socket(service, first):
     before = _open_now()
     with isolated(isolation="none") as other:
-        for point in islice(points(), 0, None, _STRIDE):
+        for point in islice(points(), first, None, _STRIDE):
             if not interrupt(lambda: _started(other, point).close(), point=point):  # noqa: B023
                 break
         assert point > 10 * _STRIDE

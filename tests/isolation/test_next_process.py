@@ -23,7 +23,7 @@ _KILLED_BEFORE_IT_HAS_READ_A_REQUEST = """
     import signal
     import sys
     import modular_tf as mtf
-    from tests.isolation.conftest import during_a_call, record_of
+    from tests.isolation.conftest import during_a_call, pid_of, stop_worker
 
     early = ctypes.c_int.in_dll(ctypes.CDLL(sys.argv[1]), "errors_kept_back")
     with mtf.PluginService(isolation="process") as service:
@@ -31,10 +31,9 @@ _KILLED_BEFORE_IT_HAS_READ_A_REQUEST = """
         ram = service.filesystem("ram")
         ram.path_exists("ram://")
         while early.value == 0:  # the process may end by itself, stopped, before it is killed
-            pid = record_of(service, "ram_filesystem").pid
-            os.kill(pid, signal.SIGSTOP)
+            pid = stop_worker(service, "ram_filesystem")
             with during_a_call(service, lambda: os.kill(pid, signal.SIGKILL)):
-                print(ram.path_exists("ram://"), record_of(service, "ram_filesystem").pid != pid)
+                print(ram.path_exists("ram://"), pid_of(service, "ram_filesystem") != pid)
 """
 
 

@@ -34,7 +34,9 @@ from tests.isolation.conftest import (
     end_worker,
     interrupted,
     isolated,
+    pid_of,
     record_of,
+    stop_worker,
     wait_until,
 )
 from tests.isolation.hostile_plugin import hostile_plugin
@@ -87,26 +89,17 @@ def test_a_call_after_or_during_the_end_of_an_idle_worker_is_made_in_a_new_one(s
     end_worker(service, _POSIX)
     assert local.path_exists("/")
     for _ in range(10):
-        os.kill(record_of(service, _POSIX).pid, signal.SIGKILL)  # its threads have yet to end
+        os.kill(pid_of(service, _POSIX), signal.SIGKILL)  # its threads have yet to end
         assert local.path_exists("/")
     assert ram.is_directory("ram://h/d")  # other plugins go on
 
 
 def test_a_call_that_a_stopped_worker_has_not_begun_is_made_in_a_new_one(service, local):
-    before = record_of(service, _POSIX)
-
-    def takes_requests():
-        try:
-            status = Path(f"/proc/{before.pid}/stat").read_text()
-        except OSError:
-            return False
-        return status.rpartition(")")[2].split()[0] not in "TZX"
-
-    os.kill(before.pid, signal.SIGSTOP)  # the watcher ends it
-    wait_until(lambda: not takes_requests())
+    before = record_of(service, _POSIX).restarts
+    pid = stop_worker(service, _POSIX)
     assert local.path_exists("/")
     after = record_of(service, _POSIX)
-    assert (after.pid != before.pid, after.restarts) == (True, before.restarts + 1)
+    assert (after.pid != pid, after.restarts) == (True, before + 1)
 
 
 def test_a_file_is_read_on_where_it_is_the_same(service, local, tmp_path):
@@ -194,13 +187,13 @@ def _sockets():
 
 
 @contextmanager
-def _alarm(handler, seconds=0.2):
+def _handled(service, handler):
+    """Have a handler called during a call."""
     before = signal.signal(signal.SIGALRM, handler)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
-        yield
+        with during_a_call(service, lambda: os.kill(os.getpid(), signal.SIGALRM)):
+            yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
 
 
@@ -215,7 +208,7 @@ def test_a_file_whose_opening_was_interrupted_when_it_was_open_is_closed(service
 
     before = record_of(service, _POSIX).restarts
     for _ in range(5):
-        with _alarm(interrupt), pytest.raises(KeyboardInterrupt):
+        with _handled(service, interrupt), pytest.raises(KeyboardInterrupt):
             local.new_random_access_file(fifo)
         readers = select.poll()
         readers.register(end, 0)
@@ -232,7 +225,7 @@ def test_a_signal_handler_that_returns_leaves_the_call_alone(service, local, fif
         assert caught.wait(30)
         Path(fifo).write_bytes(b"")
 
-    with _alarm(lambda *_: caught.set()), during_a_call(service, open_when_caught):
+    with _handled(service, lambda *_: caught.set()), during_a_call(service, open_when_caught):
         local.new_random_access_file(fifo).close()
 
 
