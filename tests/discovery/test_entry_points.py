@@ -143,10 +143,10 @@ def test_an_installer_may_link_a_package_or_each_of_its_files(site, tmp_path, li
     files = {"spam/__init__.py": _NEVER, "spam/libx.so": b"x"}
     metadata = install(store, "spam", files=files, entry_points="x = spam")
     site.mkdir()
-    for folder in (site / "spam", site / metadata.name):
-        if linked == "package":
-            folder.symlink_to(store / folder.name)
-            continue
+    if linked == "package":  # and nothing of the metadata, which would say where it lies
+        (site / "spam").symlink_to(store / "spam")
+        metadata.rename(site / metadata.name)
+    for folder in (site / "spam", site / metadata.name) if linked == "files" else ():
         folder.mkdir()
         for file in (store / folder.name).iterdir():
             (folder / file.name).symlink_to(file)

@@ -1,7 +1,6 @@
 """What is no library at all is called by its name, and nothing blocks."""
 
 import os
-import re
 import socket
 from pathlib import Path
 
@@ -135,9 +134,7 @@ def test_files_are_closed_on_error(tmp_path):
     ],
 )
 def test_machines_have_the_names_that_people_know(constant, bits, order, name):
-    found = machine_name(ENUM_E_MACHINE.get(constant, constant), bits, order)
-
-    assert re.fullmatch(rf"{name}(_be)?", found)
+    assert machine_name(ENUM_E_MACHINE.get(constant, constant), bits, order) == name
 
 
 @pytest.mark.parametrize(

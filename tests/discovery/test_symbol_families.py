@@ -28,8 +28,10 @@ FAMILIES = {
 def test_families(family):
     for name in FAMILIES[family].split():
         assert family_of(UndefinedSymbol(name, False, None)) is family, name
-    assert family.words
-    assert family.remedy.endswith(".")
+
+
+def test_each_family_has_words_and_a_remedy():
+    assert all(family.words and family.remedy.endswith(".") for family in SymbolFamily)
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def test_companions_are_accepted_where_they_are_ours(part, rule, library, compan
     else:
         give_to(library if part == "plugin" else companion, user=STRANGER)
 
-    named = library if part == "plugin" else companion.parent
+    named = {"plugin": library, "folder": companion.parent}.get(part, companion)
     assert_refused(judge_with_companions(library, companion), rule, named)
 
 
