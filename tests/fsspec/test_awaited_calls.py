@@ -164,8 +164,11 @@ def test_a_forked_child_makes_calls_of_its_own(fs, store, uses_loop):
     assert blocked.wait(60)
     store.hooks.clear()
     if not (child := os.fork()):
-        found = asyncio.run(fs._find(TOP)) if uses_loop else fs.find(TOP)
-        os._exit(0 if found == NAMES else 1)
+        found = None
+        try:
+            found = asyncio.run(fs._find(TOP)) if uses_loop else fs.find(TOP)
+        finally:  # else it would go on as a second run of the tests
+            os._exit(0 if found == NAMES else 1)
     may_end.set()
     thread.join()
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
