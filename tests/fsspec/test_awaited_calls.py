@@ -191,10 +191,14 @@ def test_an_interrupt_ends_a_program_whose_call_hangs():
         asyncio.run(use())
 
 
-def test_an_instance_that_no_coroutine_uses_is_a_synchronous_one(far, store):
-    one = ModularFileSystem(SCHEME, service=far.service)
+@in_a_fork
+def test_an_instance_that_no_coroutine_uses_is_a_synchronous_one():
+    """And starts no loop of fsspec's, which other tests may have started in this process."""
+    store = FarStore()
+    store.files = {f"/{name.partition('/')[2]}": b"" for name in NAMES}
+    service, one = serve(store)
 
     assert not one.async_impl
-    assert one == ModularFileSystem(SCHEME, service=far.service)
+    assert one == ModularFileSystem(SCHEME, service=service)
     assert one.find(TOP) == NAMES
     assert not any(thread.name == "fsspecIO" for thread in threading.enumerate())
