@@ -93,7 +93,8 @@ _BY_TEXT: dict[type[ModularTFError], tuple[str, ...]] = {
     errors.UnavailableError: (
         "AWS Error (NETWORK_CONNECTION|SERVICE_UNAVAILABLE|INTERNAL_FAILURE)",
         r"Status\(UNAVAILABLE",
-        "HTTP error: error sending request",
+        "HTTP error: (error sending request|request or response body error)",
+        r"Azure Error: \[\] (Connection|Error while)",  # "closed before getting full response"
         "[Ff]ail(ed)? to (connect|get a new connection)",
     ),
 }

@@ -25,8 +25,7 @@ def counted(variant="good", **expected):
         found = plugin_report.last()
         assert found["bad_frees"] == 0
         assert {name: found[name] for name in expected} == expected
-        if "files_opened" in expected:
-            assert found["allocated"] == found["freed"]
+        assert found["allocated"] == found["freed"]
 
     return lambda test: with_body(test, run, "fixture_plugin", "plugin_report")
 

@@ -95,7 +95,7 @@ def test_an_exception_from_translate_name_is_an_error_of_the_operation(hostile):
         "new_random_access_file",
         "new_read_only_memory_region_from_file",
     ):
-        assert_fails(getattr(fs, name), "thrown by the plugin", arguments=("names://h",))
+        assert_fails(getattr(fs, name), name, "thrown by the plugin", arguments=("names://h",))
     gc.collect()  # of what the caught errors hold
     assert fs.open_count == 0
 

@@ -163,8 +163,11 @@ def test_a_forked_child_makes_calls_of_its_own(fs, store, uses_loop):
     assert blocked.wait(60)
     store.hooks.clear()
     if not (child := os.fork()):
-        found = asyncio.run(fs._find(TOP)) if uses_loop else fs.find(TOP)
-        os._exit(0 if found == NAMES else 1)
+        found = None
+        try:
+            found = asyncio.run(fs._find(TOP)) if uses_loop else fs.find(TOP)
+        finally:  # else it would go on as a second run of the tests
+            os._exit(0 if found == NAMES else 1)
     may_end.set()
     thread.join()
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
@@ -187,10 +190,14 @@ def test_an_interrupt_ends_a_program_whose_call_hangs():
         asyncio.run(use())
 
 
-def test_an_instance_that_no_coroutine_uses_is_a_synchronous_one(far, store):
-    one = ModularFileSystem(SCHEME, service=far.service)
+@in_a_fork
+def test_an_instance_that_no_coroutine_uses_is_a_synchronous_one():
+    """And starts no loop of fsspec's, which other tests may have started in this process."""
+    store = FarStore()
+    store.files = {f"/{name.partition('/')[2]}": b"" for name in NAMES}
+    service, one = serve(store)
 
     assert not one.async_impl
-    assert one == ModularFileSystem(SCHEME, service=far.service)
+    assert one == ModularFileSystem(SCHEME, service=service)
     assert one.find(TOP) == NAMES
     assert not any(thread.name == "fsspecIO" for thread in threading.enumerate())

@@ -91,6 +91,32 @@ def tree(ram, ram_path):
     return f"{ram_path}/d"
 
 
+@pytest.mark.parametrize("target", ["d", "d/", "", "./d", "d/sub/.."])
+def test_a_directory_that_is_moved_to_its_own_place_stays(ram, tree, target):
+    before = ram.find(tree)
+    ram.mv(tree, f"{tree.removesuffix('d')}{target}", recursive=True)
+
+    assert ram.find(tree) == before
+
+
+INSIDE = ("/sub", "/sub/deeper", "/new", "/../d/new")
+
+
+@pytest.mark.parametrize(
+    ("several", "target"),
+    [
+        *((several, target) for several in (False, True) for target in INSIDE),
+        *((True, target) for target in ("", "/", "/.", "/sub/..")),  # a list goes into its target
+    ],
+)
+def test_a_directory_is_not_moved_into_itself(ram, tree, several, target):
+    before = ram.find(tree)
+    with pytest.raises(ValueError, match="lies within it"):
+        ram.mv([tree] if several else tree, f"{tree}{target}", recursive=True)
+
+    assert ram.find(tree) == before
+
+
 def test_the_root_is_not_moved_into_itself(ram, tree):
     with pytest.raises(ValueError, match="lies within it"):
         ram.mv("ram://", f"ram://{tree}/new", recursive=True)

@@ -285,7 +285,11 @@ def test_transactions_are_refused(ram):
             TypeError,
             r"'key': the plugin has no.*'secret': the",
         ),
-        (lambda service: ModularFileSystem("nobody", service=service), NotImplementedError, "ram"),
+        (
+            lambda service: ModularFileSystem("nobody", service=service),
+            errors.UnimplementedError,
+            "ram",
+        ),
         (lambda service: ModularFileSystem(service=service), TypeError, "scheme"),
         (lambda service: filesystem_class("ram")("file", service=service), TypeError, "'ram'"),
     ],

@@ -428,6 +428,28 @@ def test_a_server_that_cannot_be_reached_is_unavailable(client, serve):
     assert_fails(fs, "fixture", errors.UnavailableError)
 
 
+@pytest.mark.parametrize("store", ["s3", "azure"])
+def test_a_server_whose_answer_breaks_off_is_unavailable(
+    client, store, s3_store, azure_store, obstore, serve, tmp_path
+):
+    upstream = s3_store if store == "s3" else azure_store
+    uri = f"mine://fixture/breaks-off-{client}"
+    with proxied(upstream, tmp_path) as proxy:
+        hosts = (urlsplit(one.endpoint).netloc for one in (upstream, proxy))
+        endpoint = upstream.endpoint.replace(*hosts)
+        if store == "s3":
+            fs = serve(made(client, endpoint, **ONCE[client]))
+        else:
+            fs = serve(azure_client(client, obstore, endpoint))
+        write(fs, f"{uri}/a", b"x")
+        for fault in ("truncate", "break"):
+            proxy.set(seed=1, chance=1.0, faults=fault)
+            with pytest.raises(errors.UnavailableError):
+                fs.get_children(uri)
+            proxy.set(chance=0.0)
+        assert fs.get_children(uri) == ["a"]
+
+
 def assert_fails(fs, bucket, expected):
     """Check that each way to use a store raises an error of a class that names the path."""
     uri = f"mine://{bucket}/folder/file"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import itertools
 import os
 import resource
 import shutil
@@ -534,10 +535,13 @@ def test_children_that_are_forked_all_the_time_neither_hang_nor_do_harm(director
         for _ in range(12):
             if (child := os.fork()) == 0:
                 signal.alarm(30)
-                of_child = records(directory)
-                of_child.put("of a child", 1)
-                is_well = of_child.save() and stored(directory).keys() >= VALUES.keys()
-                os._exit(0 if is_well else 1)
+                is_well = False
+                try:
+                    of_child = records(directory)
+                    of_child.put("of a child", 1)
+                    is_well = of_child.save() and stored(directory).keys() >= VALUES.keys()
+                finally:  # else it would go on as a second run of the tests
+                    os._exit(0 if is_well else 1)
             assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     finally:
         is_over.set()
@@ -578,33 +582,33 @@ def test_a_signal_handler_may_use_them_in_the_middle_of_a_fork(run_python, direc
 @pytest.mark.filterwarnings("ignore:.*fork")
 def test_processes_that_are_killed_at_any_time_do_no_damage(directory, filled):
     """A sample; `scripts/kill_starts` does so to whole starts."""
-    reads, writes = os.pipe()
 
-    def write_for_ever(name):
-        number = 0
-        while True:
-            number += 1
-            one = records(directory)
-            one.put(f"{name} {number % 50}", [number, "z" * 3000])
-            if not one.save():
-                os._exit(1)
-            os.write(writes, b".")
+    def begin_writing(name):
+        """Fork a writer; return its number, and a pipe that gets a byte for each save."""
+        reads, writes = os.pipe()
+        if child := os.fork():
+            os.close(writes)
+            return child, reads
+        signal.alarm(60)
+        try:
+            for number in itertools.count(1):
+                one = records(directory)
+                one.put(f"{name} {number % 50}", [number, "z" * 3000])
+                assert one.save()
+                os.write(writes, b".")
+        finally:  # else it would go on as a second run of the tests
+            os._exit(1)
 
     for attempt in range(6):
-        children = []
-        for number in range(2):
-            if (child := os.fork()) == 0:
-                write_for_ever(f"{attempt} {number}")
-            children.append(child)
-        for _ in range(2 * attempt + 2):
-            assert os.read(reads, 1)
-        for child in children:
+        writers = [begin_writing(f"{attempt} {number}") for number in range(2)]
+        for child, reads in writers:
+            for _ in range(attempt + 1):
+                assert os.read(reads, 1)
             os.kill(child, signal.SIGKILL)
-        ends = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
-        assert ends == [-signal.SIGKILL] * 2
+        for child, reads in writers:
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+            os.close(reads)
         assert stored(directory).items() >= VALUES.items()
-    for end in (reads, writes):
-        os.close(end)
     assert not filled.with_name(f"{NAME}.damaged").exists()
     assert is_whole(filled)
 

@@ -25,6 +25,11 @@ def test_an_interrupt_at_any_step_leaves_nothing_open(run_python, tmp_path):
         path, spare, ours = sys.argv[1:]  # a file, and where nothing is
         own = lambda: PrivateDirectory(ours)
         name = lambda: os.urandom(8).hex()
+
+        def lock():
+            with own().open_for_lock("lock"):
+                pass
+
         WORK = {
             "open_owned": lambda: open_owned(path, os.O_RDONLY),
             "owned": lambda: owned(partial(os.memfd_create, "memory")),
@@ -36,7 +41,7 @@ def test_an_interrupt_at_any_step_leaves_nothing_open(run_python, tmp_path):
             "read": lambda: own().read("file", 100),
             "create": lambda: own().create(name(), b"bytes"),
             "make": lambda: PrivateDirectory(ours + name()).create("file", b"bytes"),
-            "open_for_lock": lambda: own().open_for_lock("lock").__enter__(),
+            "open_for_lock": lock,
             "write_output": lambda: write_output(spare, b"text"),
         }
 
