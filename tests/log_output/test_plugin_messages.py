@@ -370,6 +370,23 @@ assert left == [False], left
     run_listening(BUSY + code)
 
 
+def test_a_fork_ends_all_threads_of_the_listener_while_a_plugin_logs(run_listening):
+    """There are two after a fork that has not waited for a busy handler any longer."""
+    code = """
+log_output._TIMEOUT_S = 0.05
+tell(made, "for_ever")
+fork()
+assert sum(thread.name == "modular_tf plugin messages" for thread in threading.enumerate()) == 2
+go.set()
+for _ in range(5):
+    assert heard.acquire(timeout=30)
+log_output._TIMEOUT_S = 60
+fork()
+os._exit(0)
+"""
+    run_listening(BUSY + code)
+
+
 def test_a_child_that_nobody_of_python_forked_writes_as_tensorflow(run_listening):
     """A plugin may fork by itself; the child has nobody who would listen."""
     code = """
