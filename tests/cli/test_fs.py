@@ -40,7 +40,7 @@ TOP = ["a.txt", "b.bin", "empty", "sub"]
         ("find {tree} --name *.txt", ["{tree}/a.txt", "{tree}/sub/c.txt"]),
         ("find {tree} --min-size 1K", ["{tree}/b.bin", "{tree}/sub/deep/large.bin"]),
         ("find {tree} --max-size 3", ["{tree}/sub/c.txt"]),
-        ("find {tree} --min-size 3 --max-size 4", ["{tree}/a.txt"]),
+        ("find {tree} --min-size 4 --max-size 4", ["{tree}/a.txt"]),
         ("find {tree} --type f --max-depth 1", ["{tree}/a.txt", "{tree}/b.bin"]),
         ("du {tree}/sub", ["1048576\t{tree}/sub/deep", "1048578\t{tree}/sub"]),
         ("du -s -h {tree}/sub {tree}/a.txt", ["1.0 MiB\t{tree}/sub", "4 B\t{tree}/a.txt"]),
