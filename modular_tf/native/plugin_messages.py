@@ -51,7 +51,7 @@ def close_messages() -> None:
 
 
 def interrupt_messages() -> None:
-    """Let `next_message` return None once, although messages may be waiting."""
+    """Let `next_message` return None until the next `open_messages`, though messages may wait."""
     lib.mtf_plugin_messages_interrupt()
 
 

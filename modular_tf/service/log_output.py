@@ -72,6 +72,7 @@ def configure_logging(
             listener.stop()  # what was heard so far belongs to the old output
             _show(output, LEVELS[level], stream or sys.stderr)
             if output != "off":
+                _watch_forks()
                 listener.listen(LEVELS[level])
         except BaseException:  # an interrupt: the environment counts as before
             _decided.pop()
@@ -227,15 +228,15 @@ class Listener:
 
     def after_fork_in_parent(self) -> None:
         """Start listening again."""
-        if self._level is not None:
+        if self._level is not None and self._thread_shall_end:
             # They are closed where no thread could be started, and a thread would never rest then.
             _native().open_messages(_least_level(self._level))
             self._start(after=self._thread)
 
     def after_fork_in_child(self) -> None:
         """Listen in the child as well, without the parent's messages."""
-        self._thread = None
-        if self._level is not None:
+        if self._level is not None and self._thread_shall_end:
+            self._thread = None
             _native().open_messages(_least_level(self._level))
             self._start(after=None)
             self._stop_with_worker()
@@ -391,8 +392,19 @@ def _behind(descriptor: str) -> str:
 listener = Listener()
 """The one of the process."""
 
-os.register_at_fork(
-    before=listener.before_fork,
-    after_in_parent=listener.after_fork_in_parent,
-    after_in_child=listener.after_fork_in_child,
-)
+_watching_forks: list[bool] = []
+
+
+def _watch_forks() -> None:
+    """Have forks end the listener's thread before they take the lock of `logging`.
+
+    The thread may need that lock to end. What is registered last runs first before a fork, so this
+    is called after the import of `logging`. Where an interrupt has it done twice, it does no harm.
+    """
+    if not _watching_forks:
+        os.register_at_fork(
+            before=listener.before_fork,
+            after_in_parent=listener.after_fork_in_parent,
+            after_in_child=listener.after_fork_in_child,
+        )
+        _watching_forks.append(True)

@@ -51,7 +51,7 @@ def test_everything_works_on_a_good_device(smoke, variant):
 
 def test_each_device_has_a_process_of_its_own(smoke):
     """Both devices of the plugin share one memory, and the arena of each takes it all."""
-    ended = smoke("bfc-allocator", "--json")
+    ended = smoke("bfc-allocator", "FIXTURE", "--json")
     found = {device["name"]: device["works"] for device in ended.object["devices"]}
     assert (ended.code, ended.err, found) == (0, "", {"FIXTURE:0": True, "FIXTURE:1": True})
 

@@ -146,6 +146,8 @@ def test_why_explains_what_serves(mtf, name):
 
     assert ended.code == 0
     assert "ram_filesystem" in ended.lines[0] or "host_device" in ended.lines[0]
+    if name == "libram_filesystem.so":
+        assert ended.lines == mtf("why", "ram_filesystem").lines
 
 
 def test_why_explains_what_is_absent_and_is_1(mtf):

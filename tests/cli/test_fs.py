@@ -40,7 +40,7 @@ TOP = ["a.txt", "b.bin", "empty", "sub"]
         ("find {tree} --name *.txt", ["{tree}/a.txt", "{tree}/sub/c.txt"]),
         ("find {tree} --min-size 1K", ["{tree}/b.bin", "{tree}/sub/deep/large.bin"]),
         ("find {tree} --max-size 3", ["{tree}/sub/c.txt"]),
-        ("find {tree} --min-size 3 --max-size 4", ["{tree}/a.txt"]),
+        ("find {tree} --min-size 4 --max-size 4", ["{tree}/a.txt"]),
         ("find {tree} --type f --max-depth 1", ["{tree}/a.txt", "{tree}/b.bin"]),
         ("du {tree}/sub", ["1048576\t{tree}/sub/deep", "1048578\t{tree}/sub"]),
         ("du -s -h {tree}/sub {tree}/a.txt", ["1.0 MiB\t{tree}/sub", "4 B\t{tree}/a.txt"]),
@@ -186,13 +186,15 @@ def test_a_scheme_that_nobody_serves_is_explained(mtf):
     assert "modular-tf why s3" in ended.err
 
 
-@pytest.mark.parametrize("verb", ["ls", "cat", "stat", "rm", "find"])
+@pytest.mark.parametrize("verb", ["ls", "cat", "stat", "rm", "find", "cp", "mv"])
 def test_what_is_missing_is_one_line_with_its_uri(mtf, tree, verb):
-    ended = mtf("fs", verb, tree / "none")
+    target = tree / "a.txt"
+    ended = mtf("fs", verb, tree / "none", *[target] * (verb in {"cp", "mv"}))
 
     assert (ended.code, ended.out) == (1, b"")
     assert ended.err.startswith(f"modular-tf: {tree}/none: No such file or directory")
     assert ended.err.count("\n") == 1
+    assert target.read_bytes() == b"text"
 
 
 @pytest.mark.parametrize("verb", ["ls", "du", "find", "stat", "cat", "head", "tail", "cp"])

@@ -321,10 +321,14 @@ def test_json_has_totals(mtf, tree, tmp_path):
 def test_a_summary_ends_the_work_on_several_files(mtf, tree, tmp_path):
     ended = mtf("fs", "cp", "-r", tree, "ram://summary")
     quiet = mtf("fs", "cp", "-rq", tree, "ram://quiet")
+    (tree / "dangling").symlink_to("nowhere")
+    failed = mtf("fs", "cp", "-r", tree, "ram://failed")
 
     assert ended.err.startswith("modular-tf: 4 files copied, 39 B in ")
     assert ended.err.count("\n") == 1
     assert quiet.err == ""
+    assert failed.code == 1
+    assert failed.err.splitlines()[-1].endswith("; 1 failed")
 
 
 @pytest.mark.parametrize("jobs", ["0", "-1", "257", "many"])

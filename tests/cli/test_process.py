@@ -127,6 +127,7 @@ def test_a_pipe_that_a_filesystem_loses_is_a_failure(tmp_path):
         (["list"], ">/dev/full", "No space left on device"),
         (["schemes", "--json"], ">&-", "Bad file descriptor"),
         (["fs", "cat", __file__], ">/dev/full", "No space left on device"),
+        (["fs", "cat", __file__], ">&-", "Bad file descriptor"),
         (["--help"], ">&-", "Bad file descriptor"),
     ],
 )

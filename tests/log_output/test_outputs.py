@@ -27,6 +27,7 @@ def test_json_lines(run_listening):
     child = run_listening(code)
     events = events_in(child.stderr)
 
+    assert child.stdout == ""
     (processed,) = (e for e in events if e["event"] == "plugin.processed")
     assert list(processed)[:4] == ["timestamp", "level", "event", "logger"]
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", processed["timestamp"])

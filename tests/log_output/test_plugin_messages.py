@@ -331,6 +331,62 @@ for _ in range(10):
     run_listening(code)
 
 
+# A handler that is busy with the first message until `go` is set, then takes a lock of `logging`.
+BUSY = """
+from modular_tf.service import log_output  # before `logging`, as where nobody else imports that
+import logging, threading
+entered, go, heard = threading.Event(), threading.Event(), threading.Semaphore(0)
+class Busy(logging.Handler):
+    def emit(self, record):
+        entered.set()
+        go.wait(30)
+        logging.getLogger("another")
+        heard.release()
+logging.getLogger("modular_tf.plugin_messages").addHandler(Busy())
+listen("records")
+made = service()
+entered.wait(30)
+def fork():
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+"""
+
+
+def test_a_fork_does_not_wait_for_a_thread_that_waits_for_its_lock_of_logging(run_listening):
+    code = """
+log_output._TIMEOUT_S = 20
+join, left = threading.Thread.join, []
+def join_and_note(thread, timeout=None):
+    go.set()
+    join(thread, timeout)
+    left.append(thread.is_alive())
+threading.Thread.join = join_and_note
+fork()
+threading.Thread.join = join
+assert left == [False], left
+"""
+    run_listening(BUSY + code)
+
+
+def test_a_fork_ends_all_threads_of_the_listener_while_a_plugin_logs(run_listening):
+    """There are two after a fork that has not waited for a busy handler any longer."""
+    code = """
+log_output._TIMEOUT_S = 0.05
+tell(made, "for_ever")
+fork()
+assert sum(thread.name == "modular_tf plugin messages" for thread in threading.enumerate()) == 2
+go.set()
+for _ in range(5):
+    assert heard.acquire(timeout=30)
+log_output._TIMEOUT_S = 60
+fork()
+os._exit(0)
+"""
+    run_listening(BUSY + code)
+
+
 def test_a_child_that_nobody_of_python_forked_writes_as_tensorflow(run_listening):
     """A plugin may fork by itself; the child has nobody who would listen."""
     code = """

@@ -169,6 +169,7 @@ void mtf_plugin_messages_open(int32_t least_level) {
   const mtf::LockGuard lock(queue->lock);
   queue->least_level = least_level;
   queue->open = true;
+  queue->interrupted = false;
 }
 
 void mtf_plugin_messages_close(void) {
@@ -185,10 +186,7 @@ const mtf_plugin_message* mtf_plugin_messages_next(void) {
   its.filled.wait(lock, [&] {
     return its.first != nullptr || !its.open || its.interrupted || its.dropped != 0;
   });
-  if (its.interrupted) {
-    its.interrupted = false;
-    return nullptr;
-  }
+  if (its.interrupted) return nullptr;
   own_fetched = take_first(its);
   if (own_fetched != nullptr) its.fetched += 1;
   return own_fetched;

@@ -39,7 +39,8 @@ void mtf_plugin_messages_close(void);
  * were dropped; a thread goes on until it gets that. [any thread] */
 const mtf_plugin_message* mtf_plugin_messages_next(void);
 
-/* Lets `mtf_plugin_messages_next` return NULL once; no line is lost. */
+/* Lets `mtf_plugin_messages_next` return NULL, in every thread, until lines are queued from anew
+ * (`mtf_plugin_messages_open`); no line is lost. */
 void mtf_plugin_messages_interrupt(void);
 
 /* How many lines were dropped for want of room since the last call. */
