@@ -113,18 +113,19 @@ def _threads_started(module):
 def test_a_docstring_has_more_than_two_words():
     kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     first_lines = [
-        (module.name, text.splitlines()[0])
+        (f"{module.name}, line {node.body[0].lineno}: {text}", text.splitlines()[0])
         for module in modules()
         for node in ast.walk(module.tree)
         if isinstance(node, kinds) and (text := ast.get_docstring(node))
     ]
+    short = [
+        place
+        for place, line in first_lines
+        if len(line.split()) < 3 and not line.startswith("See ")
+    ]
 
     assert len(first_lines) > 1000
-    assert [
-        (name, line)
-        for name, line in first_lines
-        if len(line.split()) < 3 and not line.startswith("See ")
-    ] == []
+    assert short == [], "\n".join(short)
 
 
 def test_no_file_or_folder_is_a_junk_drawer():
@@ -149,17 +150,20 @@ def test_the_public_names_of_the_package_are_there_and_no_others():
 
 
 def test_a_list_of_public_names_is_true():
-    checked = 0
-    for module in modules():
-        loaded = importlib.import_module(module.name) if "__all__" in _names(module) else None
-        if loaded is None:
-            continue
-        checked += 1
+    with_list = [module for module in modules() if "__all__" in _names(module)]
+    wrong = {}
+    for module in with_list:
+        loaded = importlib.import_module(module.name)
         declared = loaded.__all__
-        assert len(declared) == len(set(declared)), module.name
-        assert [name for name in declared if not hasattr(loaded, name)] == [], module.name
-        assert _public(module) - set(declared) == set(), module.name
-    assert checked > 3
+        wrong[f"{module.name}, twice"] = {name for name in declared if declared.count(name) > 1}
+        wrong[f"{module.name}, not there"] = {
+            each for each in declared if not hasattr(loaded, each)
+        }
+        wrong[f"{module.name}, not listed"] = _public(module) - set(declared)
+    wrong = {where: names for where, names in wrong.items() if names}
+
+    assert len(with_list) > 3
+    assert wrong == {}, str(wrong)
 
 
 def _names(module):

@@ -51,13 +51,13 @@ README = text_of("README.md")
 
 def test_links_lead_somewhere_in_a_checkout():
     missing = [
-        (str(document), link)
+        f"{document}: {link}"
         for document in DOCUMENTS
         for link in _LINK.findall(text_of(document))
         if not ((CHECKOUT / document).parent / link).exists()
     ]
 
-    assert missing == []
+    assert missing == [], "\n".join(missing)
     assert {"README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md"} <= {
         str(document) for document in DOCUMENTS
     }
@@ -67,7 +67,7 @@ def test_files_that_are_named_exist():
     """A quoted name that starts with a folder of the checkout, or of the package, is a file."""
     starts = [(CHECKOUT, FOLDERS), (CHECKOUT / "modular_tf", ROOMS)]
     missing = [
-        (str(document), name)
+        f"{document}: {name}"
         for document in DOCUMENTS
         for name in _QUOTED.findall(text_of(document))
         if not _PLACEHOLDER.search(name)
@@ -77,7 +77,7 @@ def test_files_that_are_named_exist():
         and not (INCLUDE / name).exists()
     ]
 
-    assert missing == []
+    assert missing == [], "\n".join(missing)
 
 
 @pytest.mark.parametrize("page", HOW_TOS, ids=str)

@@ -123,9 +123,10 @@ def test_a_new_rule_has_the_number_after_the_highest_that_was_ever_given():
 
 def test_every_rule_is_documented_in_full():
     assert [rule.id for rule in RULES.values() if not rule.source] == []
-    assert [
-        (rule.id, text)
+    short = [
+        f"{rule.id}: {text!r}"
         for rule in RULES.values()
         for text in (rule.requirement, rule.consequence, rule.remedy)
         if len(text.split()) < 2 or not text.endswith(".")
-    ] == []
+    ]
+    assert short == [], "\n".join(short)

@@ -137,7 +137,11 @@ CASES = (
     Case("undefined symbol", {"undefined.so": source(_UNDEFINED)}),
     Case(
         "undefined symbol in a companion",
-        {"c.so": partial(_with_library, source=_NEEDS_COMPANION, needed=_COMPANION, stays=True)},
+        {
+            "c.so.1.2": partial(
+                _with_library, source=_NEEDS_COMPANION, needed=_COMPANION, stays=True
+            )
+        },
     ),
     Case("the framework is not named as needed", {"unnamed.so": source(_REFUSES)}),
     Case("text file", {"text.so": partial(_text, length=700)}),
@@ -178,7 +182,7 @@ CASES = (
         "two good devices",
         {"one.so": _device, "two.so": partial(_device, kind="OTHER", name="TWO")},
     ),
-    Case("device of the variable", {"good.so.away": _device}, variable="good.so.away"),
+    Case("device of the variable", {"away": _device}, variable="away"),
     Case("device of the variable too", {"good.so": _device}, variable="good.so"),
     Case("nothing at the variable's path", variable="nothing.so"),
     registered("good filesystem", _filesystem),

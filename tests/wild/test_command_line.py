@@ -28,7 +28,10 @@ def _digest(file):
 
 
 @pytest.mark.parametrize("object_store", ["s3", "az", "gs"], indirect=True)
-def test_a_large_file_goes_there_and_comes_back(object_store, run_fs, large_file, tmp_path):
+def test_a_large_file_goes_there_and_comes_back(
+    object_store, run_fs, large_file, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("S3_MULTI_PART_UPLOAD_CHUNK_SIZE", str(5 << 20))  # else 50 MiB
     there, back = object_store.uri("command/large"), tmp_path / "back"
     run_fs(object_store, ["cp", large_file, there])
     run_fs(object_store, ["cp", there, back])

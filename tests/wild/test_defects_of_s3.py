@@ -35,9 +35,12 @@ def test_s3_cleanup_ends_all(s3_store, run_subject):
         for step in (service.close, other.close):
             expect(other_fs.path_exists(uri("file")), True)
             step()
-        expect(begin().filesystem_for(base).path_exists(uri("file")), True)
+        again = begin()
+        expect(again.filesystem_for(base).path_exists(uri("file")), True)
+        again.close()
         first, last = begin(), begin()
-        expect(first.filesystem_for(base).path_exists(uri("file")), True)
+        first_fs, last_fs = first.filesystem_for(base), last.filesystem_for(base)
+        expect(first_fs.path_exists(uri("file")), True)
         first.close()
         last.close()  # which ends what another has started
         """

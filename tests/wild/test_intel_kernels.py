@@ -9,11 +9,31 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
+from tests.fixtures.matrices import BEYOND_THE_SAMPLE
+
 KERNELS, OPS, DEFINITIONS = 1262, 263, 311
 ALSO_STANDARD = 1  # a definition of an operation that TensorFlow defines as well
 PROGRAMS = Path(__file__).with_name("intel")
-# Without the gradients of convolutions: now and then the library spoils its heap there.
-MODULES = ["data_movement", "layers", "products"]
+COMPARED = {  # operations by module
+    "activations": 20,
+    # Without their gradients: now and then the library spoils its heap there.
+    "convolutions": 10,
+    "data_movement": 8,
+    "normalizations": 14,
+    "pooling": 8,
+    "products": 10,
+}
+# What the host passes in some way of its own: attributes of each type, lists of inputs, several
+# outputs, none, numbers of all types.
+SAMPLE = [
+    "AddN", "AvgPool", "BatchMatMulV2", "Conv2D", "Dequantize", "Einsum", "EluGrad",
+    "FusedBatchNormV2 (inference)", "FusedBatchNormV3", "Gelu", "LayerNorm", "LeakyRelu", "MatMul",
+    "QuantizeV2", "RandomUniform", "ResizeBilinear", "ScaledDotProductAttentionInference", "Slice",
+    "Transpose", "_ITEXAccMatMul", "_ITEXFusedBatchMatMulV2", "_ITEXFusedConv2D",
+    "_ITEXFusedMatMul", "_ITEXFusedMatMulGrad", "_ITEXFusedMatMulWithSum", "_ITEXMaxPoolGrad",
+]  # fmt: skip
 
 _LOAD = """
     import json, os, sys
@@ -54,10 +74,24 @@ def test_they_are_registered_with_their_operations_and_again_by_what_is_remember
     assert not found["names TensorFlow"], "what needs TensorFlow later would get the host"
 
 
-def test_operations_agree_with_numpy(run_python, intel_kernels):
-    child = run_python(PROGRAMS, intel_kernels, *MODULES, timeout=300)
+def compare(run_python, plugin, modules, ops=()):
+    """Return how many operations were compared, and what was found wrong with them."""
+    child = run_python(PROGRAMS, plugin, ",".join(modules), *ops, timeout=300)
     found = json.loads(child.stdout.splitlines()[-1])
+    return len(found), [f"{op}: {failure}" for op, failure in found.items() if failure]
 
-    failures = [f"{op}: {failure}" for op, failure in found.items() if failure]
+
+def test_operations_agree_with_numpy(run_python, intel_kernels):
+    compared, failures = compare(run_python, intel_kernels, COMPARED, SAMPLE)
+
     assert not failures, "\n".join(failures)
-    assert len(found) == 26
+    assert compared == 26
+
+
+@BEYOND_THE_SAMPLE
+@pytest.mark.parametrize("module", COMPARED)
+def test_all_operations_of_a_module_agree_with_numpy(run_python, intel_kernels, module):
+    compared, failures = compare(run_python, intel_kernels, [module])
+
+    assert not failures, "\n".join(failures)
+    assert compared == COMPARED[module]

@@ -185,13 +185,14 @@ def test_s3_ignores_the_endpoint_of_the_profile(refusing, run_subject, tmp_path)
         try:
             put("file", b"content")
             expect(get("file"), b"content")
+            print("served")
         except ConnectionError:
             pass
         [plugin] = service.load().plugins
         print(*(w.message for w in plugin.warnings if w.rule == "LD-057"), sep="\\n")
         """
     named = with_environment(store, *variables, **of_profile)
-    assert run_subject(named, code).stdout.strip() == ""  # the variable names the store
+    assert run_subject(named, code).stdout == "served\n\n"  # the variable names the store
     unnamed = with_environment(store, *variables, **of_profile, S3_ENDPOINT="")
     assert run_subject(unnamed, code, timeout=40).stdout.strip() == (
         f"'s3': endpoint_url of the profile 'other' in {folder}/config is not read by the plugin;"

@@ -81,6 +81,7 @@ def requests_of(distant_s3, run_subject):
                 fs.path_exists(uri("small"))  # what is asked once for all
                 put("small", b"content")
                 put("large", bytes(20 << 20))
+                print(before, call, sep="; ", file=sys.stderr)  # which of them fails
                 exec(before)
                 print(requests_of(lambda: exec(call, globals())))
                 service.close()

@@ -71,6 +71,7 @@ def test_any_piece_is_right_and_a_short_file_costs_one_request(ranges):
         for offset, n in ((0, 5), (10, 20), (30, 170), (150, 100), (500, 3), (10, 20)):
             assert reader.read(offset, n) == CONTENT[offset : offset + n]
     assert server.closed
+    reader.close()
     with pytest.raises(ClosedError):
         reader.read(0, 1)
     server = Server(ranges=ranges, content=b"short")

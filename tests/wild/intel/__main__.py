@@ -1,4 +1,4 @@
-"""Runs the comparisons of some modules: python FOLDER PLUGIN MODULE..."""
+"""Runs the comparisons of modules, of them all or some: python FOLDER PLUGIN MODULE,... [OP...]"""
 
 from subject import main
 

@@ -9,7 +9,7 @@ INDICES = ("int32", "int64")
 ANY = ("float32", "float16", "bfloat16")
 
 
-@compares("Transpose", examples=15, types=ANY)
+@compares("Transpose", examples=30, types=ANY)
 def transpose(draw):
     shape = draw.shape(draw.int(1, 5), high=5)
     x = draw.array(*shape)
@@ -21,7 +21,7 @@ def transpose(draw):
     agree(found, wide(x).transpose(order))
 
 
-@compares("Slice", examples=15, types=ANY)
+@compares("Slice", examples=30, types=ANY)
 def part(draw):
     shape = draw.shape(draw.int(1, 4), high=6)
     x, kind = draw.array(*shape), draw.of(INDICES)
@@ -69,6 +69,14 @@ def resized(draw):
     x, size, down, across, attrs = resizing(draw)
     found = draw.op("ResizeBilinear")(x, np.array(size, "int32"), **attrs)
     agree(found, np.einsum("yh,xw,bhwc->byxc", down, across, wide(x)), factor=4)
+
+
+@compares("ResizeBilinearGrad", types=("float32",))
+def resized_gradient(draw):
+    x, size, down, across, attrs = resizing(draw)
+    gradient = draw.array(x.shape[0], *size, x.shape[-1])
+    found = draw.op("ResizeBilinearGrad")(gradient, x, **attrs)
+    agree(found, np.einsum("yh,xw,byxc->bhwc", down, across, wide(gradient)), factor=4)
 
 
 @compares("Dequantize", types=("float32",))

@@ -32,16 +32,25 @@ def matmul(draw):
     agree(found, wide(a) @ wide(b))
 
 
+def batched(draw, op, left, right):
+    (rows, depth, columns), turn_x, turn_y = draw.shape(3), draw.bool(), draw.bool()
+    x, y = draw.array(*left, rows, depth), draw.array(*right, depth, columns)
+    found = draw.op(op)(turned(x, turn_x), turned(y, turn_y), adj_x=turn_x, adj_y=turn_y)
+    agree(found, wide(x) @ wide(y))
+
+
+@compares("BatchMatMul", examples=20)
+def batch_matmul(draw):
+    batch = draw.shape(draw.int(1, 3), high=4)
+    batched(draw, "BatchMatMul", batch, batch)
+
+
 @compares("BatchMatMulV2", examples=20)
 def batch_matmul_with_broadcasting(draw):
     batch = draw.shape(draw.int(1, 3), low=1, high=4)
     left = tuple(1 if draw.bool() else size for size in batch)
     right = tuple(1 if draw.bool() else size for size in batch)[draw.int(0, len(batch)) :]
-    (rows, depth, columns), turn_x, turn_y = draw.shape(3), draw.bool(), draw.bool()
-    x, y = draw.array(*left, rows, depth), draw.array(*right, depth, columns)
-    op = draw.op("BatchMatMulV2")
-    found = op(turned(x, turn_x), turned(y, turn_y), adj_x=turn_x, adj_y=turn_y)
-    agree(found, wide(x) @ wide(y))
+    batched(draw, "BatchMatMulV2", left, right)
 
 
 @compares("Einsum", examples=30)
@@ -90,6 +99,14 @@ def accumulating_matmul(draw):
     a, b = pair(draw, 1)
     found = draw.own("AccMatMul")(a, b, Tout="float", Tpost="float")
     agree(found, wide(a) @ wide(b))
+
+
+@compares("_ITEXFusedAccMatMul", types=("float32",))
+def fused_accumulating_matmul(draw):
+    a, b = pair(draw, 1)
+    bias = draw.array(b.shape[1])
+    found = draw.own("FusedAccMatMul")(a, b, [bias], fused_ops=["BiasAdd"])
+    agree(found, wide(a) @ wide(b) + wide(bias))
 
 
 @compares("_ITEXFusedMatMulGrad")
