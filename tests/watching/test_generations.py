@@ -181,6 +181,18 @@ def test_the_same_bytes_are_no_new_generation(service, put, folder):
     assert service.filesystem("first") is filesystem
 
 
+def test_a_plugin_whose_former_file_is_put_back_is_as_before(service, put):
+    put()
+    service.load("x")
+    put(variant="no-init")
+    (change,) = service.refresh()
+    assert change.kept is not None
+    put()
+
+    assert service.refresh() == []
+    assert service.report()["x"].warnings == ()
+
+
 def test_the_same_bytes_serve_after_others_lay_there_at_the_first_use(service, put):
     put()
     service.load()

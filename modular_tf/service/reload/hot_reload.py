@@ -581,8 +581,9 @@ def _serves_same_bytes(entry: PluginEntry, plugin: Plugin) -> bool:
 
 
 def _moved(plugin: Plugin, to: Plugin) -> Plugin:
-    """Return a plugin whose bytes lie in another file now."""
-    return plugin._replace(candidate=to.candidate, file=to.file, known=to.known)
+    """Return a plugin whose bytes lie in another file now, and that is in no other's place."""
+    remarks = tuple([remark for remark in plugin.remarks if remark.rule != REPLACEMENT_ACCEPTED])
+    return plugin._replace(candidate=to.candidate, file=to.file, known=to.known, remarks=remarks)
 
 
 def _without_taken(plugin: Plugin, staged: Registrations, taken: Sequence[Violation]) -> Plugin:
