@@ -17,6 +17,7 @@ from modular_tf.service.configuration import Config
 from modular_tf.service.reload.watching import Change
 from modular_tf.service.report import ChangeKind, State
 from modular_tf.service.service import PluginService
+from tests.fixtures.interrupts import call_at
 from tests.watching.conftest import PATIENCE_S, summary, write
 
 
@@ -257,6 +258,30 @@ def test_a_watch_follows_other_bytes_with_the_identity_of_those_that_were_loaded
 
     assert summary(changes) == [("replaced", "x", "loaded")]
     assert service.schemes() == {"second": "x"}
+
+
+def test_a_watch_drops_a_plugin_whose_file_went_after_a_refresh_had_not_followed_it(
+    service, put, overwrite, one_tick, monkeypatch
+):
+    path = Path(put(scheme="first"))
+    one_tick(path)
+    service.load()
+    overwrite(scheme="second")
+    call_at(monkeypatch, "modular_tf.service.plugins:KnownPlugins.scanned", "before", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        service.refresh()
+    path.unlink()
+    changes, done = [], threading.Event()
+
+    with service.watch(lambda change: (changes.append(change), done.set())):
+        assert done.wait(PATIENCE_S)
+
+    assert summary(changes) == [("removed", "x", "loaded")]
+    assert service.schemes() == {}
+
+
+def interrupt():
+    raise KeyboardInterrupt
 
 
 def test_a_file_is_read_until_no_other_can_have_its_identity(service, put, monkeypatch):

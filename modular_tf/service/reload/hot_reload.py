@@ -219,7 +219,7 @@ class HotReload:
             plugins = [entry.plugin for entry in self._known if not entry.plugin.is_bundled]
             watch = Watch(
                 self._watched_places,
-                {p.path: _reported(p.file) for p in plugins if p.identity is not None},
+                {plugin.path: _reported(plugin.file) for plugin in plugins},
                 self.follow,
                 self._config.watch_poll_interval_s,
                 on_change=on_change,
@@ -560,7 +560,8 @@ def _change(kind: ChangeKind, plugin: Plugin, kept: Violation | None = None) -> 
 def _reported(file: SeenFile | None) -> FileIdentity:
     """Return the identity by which a watch knows a file that was read before.
 
-    Where it may be that of other bytes too, no file has it, and the watch reports the file once.
+    Where it may be that of other bytes too, or none is known, no file has it, and the watch reports
+    once what is at the path, or that nothing is.
     """
     if file is None or file.identity is None or not file.is_settled(time_ns()):
         return _IDENTITY_OF_NO_FILE
