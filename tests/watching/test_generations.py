@@ -298,6 +298,19 @@ def test_a_file_is_read_until_no_other_can_have_its_identity(service, put, monke
     assert len(read) == 1
 
 
+def test_what_comes_with_this_package_is_not_read_again(monkeypatch):
+    read = []
+    with PluginService(config=Config()) as service:
+        service.discover()
+        bundled = [record.path for record in service.plugins() if record.source == "bundled"]
+        assert bundled
+        monkeypatch.setattr(file_identity, "SETTLED_AFTER_NS", time_ns())
+        monkeypatch.setattr(file_identity, "sha256_of", read.append)
+
+        assert service.refresh(bundled) == []
+    assert read == []
+
+
 def test_a_replaced_file_that_a_search_has_met_is_one_plugin(service, put):
     put(scheme="first")
     service.load("x")

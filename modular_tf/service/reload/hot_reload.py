@@ -288,7 +288,7 @@ class HotReload:
             coming = [new for new in self._replacement_of.values() if new.is_under_way]
             entries = [entry for entry in (*self._known, *coming) if entry.plugin.path in scope]
         for entry in entries:
-            file = entry.plugin.file
+            file = None if entry.plugin.is_bundled else entry.plugin.file
             if file is None or file.sha256 is None or file.is_settled(time_ns()):
                 continue
             if file.identity == FileIdentity.at(file.path):
