@@ -29,15 +29,15 @@ log.info("wanted")
 import itertools
 names = ["", "modular_tf", "modular_tf.some", "modular_tf.some.part"]
 levels = [logging.DEBUG, logging.INFO, logging.WARNING, logging.CRITICAL]
-for name, level, disabled in itertools.product(names, [0, *levels], [False, True]):
+for name, level, disabled, up_to in itertools.product(
+    names, [0, *levels], [False, True], [logging.NOTSET, logging.INFO]
+):
     logging.getLogger(name).setLevel(level)
     logging.getLogger("modular_tf.some.part").disabled = disabled
+    logging.disable(up_to)
     for asked in levels:
         expected = logging.getLogger("modular_tf.some.part").isEnabledFor(asked)
-        assert log.is_enabled_for(asked) is expected, (name, level, disabled, asked)
-logging.getLogger("modular_tf.some.part").disabled = False
-logging.disable(logging.WARNING)
-assert not log.is_enabled_for(logging.WARNING)
+        assert log.is_enabled_for(asked) is expected, (name, level, disabled, up_to, asked)
 """)
 
     assert result.stdout.splitlines() == [

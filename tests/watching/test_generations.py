@@ -17,6 +17,7 @@ from modular_tf.service.configuration import Config
 from modular_tf.service.reload.watching import Change
 from modular_tf.service.report import ChangeKind, State
 from modular_tf.service.service import PluginService
+from tests.fixtures.interrupts import call_at
 from tests.watching.conftest import PATIENCE_S, summary, write
 
 
@@ -181,6 +182,18 @@ def test_the_same_bytes_are_no_new_generation(service, put, folder):
     assert service.filesystem("first") is filesystem
 
 
+def test_a_plugin_whose_former_file_is_put_back_is_as_before(service, put):
+    put()
+    service.load("x")
+    put(variant="no-init")
+    (change,) = service.refresh()
+    assert change.kept is not None
+    put()
+
+    assert service.refresh() == []
+    assert service.report()["x"].warnings == ()
+
+
 def test_the_same_bytes_serve_after_others_lay_there_at_the_first_use(service, put):
     put()
     service.load()
@@ -247,6 +260,30 @@ def test_a_watch_follows_other_bytes_with_the_identity_of_those_that_were_loaded
     assert service.schemes() == {"second": "x"}
 
 
+def test_a_watch_drops_a_plugin_whose_file_went_after_a_refresh_had_not_followed_it(
+    service, put, overwrite, one_tick, monkeypatch
+):
+    path = Path(put(scheme="first"))
+    one_tick(path)
+    service.load()
+    overwrite(scheme="second")
+    call_at(monkeypatch, "modular_tf.service.plugins:KnownPlugins.scanned", "before", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        service.refresh()
+    path.unlink()
+    changes, done = [], threading.Event()
+
+    with service.watch(lambda change: (changes.append(change), done.set())):
+        assert done.wait(PATIENCE_S)
+
+    assert summary(changes) == [("removed", "x", "loaded")]
+    assert service.schemes() == {}
+
+
+def interrupt():
+    raise KeyboardInterrupt
+
+
 def test_a_file_is_read_until_no_other_can_have_its_identity(service, put, monkeypatch):
     path, read = Path(put()), []
     service.load()
@@ -259,6 +296,19 @@ def test_a_file_is_read_until_no_other_can_have_its_identity(service, put, monke
     assert len(read) == 1
     assert service.refresh() == []
     assert len(read) == 1
+
+
+def test_what_comes_with_this_package_is_not_read_again(monkeypatch):
+    read = []
+    with PluginService(config=Config()) as service:
+        service.discover()
+        bundled = [record.path for record in service.plugins() if record.source == "bundled"]
+        assert bundled
+        monkeypatch.setattr(file_identity, "SETTLED_AFTER_NS", time_ns())
+        monkeypatch.setattr(file_identity, "sha256_of", read.append)
+
+        assert service.refresh(bundled) == []
+    assert read == []
 
 
 def test_a_replaced_file_that_a_search_has_met_is_one_plugin(service, put):

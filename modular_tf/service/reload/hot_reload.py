@@ -219,7 +219,7 @@ class HotReload:
             plugins = [entry.plugin for entry in self._known if not entry.plugin.is_bundled]
             watch = Watch(
                 self._watched_places,
-                {p.path: _reported(p.file) for p in plugins if p.identity is not None},
+                {plugin.path: _reported(plugin.file) for plugin in plugins},
                 self.follow,
                 self._config.watch_poll_interval_s,
                 on_change=on_change,
@@ -288,7 +288,7 @@ class HotReload:
             coming = [new for new in self._replacement_of.values() if new.is_under_way]
             entries = [entry for entry in (*self._known, *coming) if entry.plugin.path in scope]
         for entry in entries:
-            file = entry.plugin.file
+            file = None if entry.plugin.is_bundled else entry.plugin.file
             if file is None or file.sha256 is None or file.is_settled(time_ns()):
                 continue
             if file.identity == FileIdentity.at(file.path):
@@ -560,7 +560,8 @@ def _change(kind: ChangeKind, plugin: Plugin, kept: Violation | None = None) -> 
 def _reported(file: SeenFile | None) -> FileIdentity:
     """Return the identity by which a watch knows a file that was read before.
 
-    Where it may be that of other bytes too, no file has it, and the watch reports the file once.
+    Where it may be that of other bytes too, or none is known, no file has it, and the watch reports
+    once what is at the path, or that nothing is.
     """
     if file is None or file.identity is None or not file.is_settled(time_ns()):
         return _IDENTITY_OF_NO_FILE
@@ -581,8 +582,9 @@ def _serves_same_bytes(entry: PluginEntry, plugin: Plugin) -> bool:
 
 
 def _moved(plugin: Plugin, to: Plugin) -> Plugin:
-    """Return a plugin whose bytes lie in another file now."""
-    return plugin._replace(candidate=to.candidate, file=to.file, known=to.known)
+    """Return a plugin whose bytes lie in another file now, and that is in no other's place."""
+    remarks = tuple([remark for remark in plugin.remarks if remark.rule != REPLACEMENT_ACCEPTED])
+    return plugin._replace(candidate=to.candidate, file=to.file, known=to.known, remarks=remarks)
 
 
 def _without_taken(plugin: Plugin, staged: Registrations, taken: Sequence[Violation]) -> Plugin:
