@@ -114,7 +114,9 @@ def test_write_empties_and_exclusive_refuses(place):
     ("mode", "options", "message"),
     [
         *((mode, {}, "mode") for mode in ("", "rw", "r+", "w+b", "U", "rbt", "rr", "b", "t", "wa")),
+        ("wbb", {}, "mode"),
         ("w", {"buffering": 0}, "unbuffered"),
+        ("w", {"newline": "no newline"}, "newline"),
         *(("wb", {name: "x"}, "binary") for name in ("encoding", "errors", "newline")),
     ],
     ids=str,

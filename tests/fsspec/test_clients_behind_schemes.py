@@ -104,7 +104,9 @@ def do(client, distant_s3, package_with, fork_server, tmp_path):
 def stored(key, data=None):
     """Return what the store has, or put it there; without any of the clients."""
     url = f"{os.environ['TESTS_ENDPOINT']}/fixture/{key}"
-    return ask("GET" if data is None else "PUT", url, data, headers=SIGNED).body
+    answer = ask("GET" if data is None else "PUT", url, data, headers=SIGNED)
+    assert data is None or answer.status == 200, answer
+    return answer.body
 
 
 def count_requests():
