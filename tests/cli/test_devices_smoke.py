@@ -7,6 +7,7 @@ import pytest
 from modular_tf.cli import devices
 from modular_tf.cli.output import Printer
 from modular_tf.service.service import PluginService
+from tests.first_contact.conftest import build_misdeed
 from tests.fixtures.matrices import sampled
 
 CHECKS = ["allocate", "copy", "copy_within", "fill", "event", "timer", "callback"]
@@ -91,8 +92,7 @@ def test_an_emulated_timer_works_and_says_so(smoke):
     assert "host's clock" in timer["message"]
 
 
-def test_a_line_for_each_check_and_none_of_what_a_plugin_prints(smoke, monkeypatch):
-    monkeypatch.setenv("MODULAR_TF_LOG", "off")
+def test_a_line_for_each_check(smoke):
     rows = [line.split("\t") for line in smoke("callback-refused").lines]
     assert [row[:3] for row in rows] == [
         [name, check, "failed" if check == "callback" else "works"]
@@ -100,6 +100,13 @@ def test_a_line_for_each_check_and_none_of_what_a_plugin_prints(smoke, monkeypat
         for check in CHECKS
     ]
     assert "host_callback returned 0" in rows[6][4]
+
+
+def test_what_a_plugin_prints_is_no_result(mtf_process):
+    plugin = build_misdeed("NOISE")
+    ended = mtf_process("--plugin", plugin, "--no-bundled", "devices", "--smoke", "DIALECT:0")
+    assert [line.split("\t")[0] for line in ended.lines] == ["DIALECT:0"] * len(CHECKS)
+    assert '{"lost": "nothing"}' in ended.err
 
 
 def test_a_call_that_never_returns_is_given_up(mtf_process, fixture_device_plugin):

@@ -16,7 +16,7 @@ from modular_tf.first_contact.finding import (
     noted,
 )
 from modular_tf.first_contact.trials import try_plugins
-from modular_tf.first_contact.verdict import Ending, Outcome, finding_of
+from modular_tf.first_contact.verdict import IN_ORDER, Ending, Outcome, finding_of
 from modular_tf.loading.task import Task
 from modular_tf.rules import Violation
 from tests.first_contact.conftest import (
@@ -264,6 +264,16 @@ def test_what_was_done_has_room_beside_many_notes():
 
     assert len(found.notes) == MOST_NOTES
     assert found.notes_of_trial[0].message.startswith("changed the umask")
+
+
+def test_all_that_was_done_is_in_one_message():
+    changes = (Violation("LD-067", "changed the locale"), Violation("LD-066", "handles SIGINT"))
+    ending = Ending(status=IN_ORDER, entered="x", outcome=Outcome(Finding(None, Offer()), changes))
+
+    violation = finding_of(ending, PATIENT).incident.violation
+
+    assert violation.rule_id == "LD-066"
+    assert violation.message == f"handles SIGINT, {AT}; also changed the locale (LD-067)"
 
 
 @pytest.mark.parametrize(
