@@ -286,7 +286,7 @@ def pinned_bytes(device, value):
 def test_a_copy_reads_its_source_when_it_runs(host_device, is_pinned):
     """So a caller must not write to it before, in whichever memory it is."""
     stream, go_on = host_device.create_stream(), threading.Event()
-    stream.add_callback(go_on.wait)
+    stream.add_callback(lambda: go_on.wait(60))
     source = pinned_bytes(host_device, 1) if is_pinned else bytearray(b"\1" * 4096)
     target = host_device.allocate(4096)
     stream.memcpy_htod(target, source)
@@ -305,7 +305,7 @@ def test_a_copy_reads_its_source_when_it_runs(host_device, is_pinned):
 
 def test_a_copy_keeps_the_memory_that_its_caller_drops(host_device):
     stream, go_on = host_device.create_stream(), threading.Event()
-    stream.add_callback(go_on.wait)
+    stream.add_callback(lambda: go_on.wait(60))
     target = host_device.allocate(3 * 4096)
     stream.memcpy_htod(target, np.full(4096, 7, "u1"))
     stream.memcpy_htod(target, bytes([8]) * 4096, offset=4096)
