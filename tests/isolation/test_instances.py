@@ -172,7 +172,7 @@ def test_equal_environments_share_an_instance_until_it_is_closed(service):
 
 
 def test_the_process_of_a_shared_instance_ends_when_it_is_idle():
-    with _service(instance_idle_s=0.2) as service:
+    with _service(instance_idle_s=0.5) as service:
         held = _tenant(service, 1)
         assert _is_empty(held)
         (worker,) = service.workers()
@@ -189,7 +189,7 @@ def test_the_process_of_a_shared_instance_ends_when_it_is_idle():
 
 
 def test_named_instances_and_open_files_keep_their_processes():
-    with _service(instance_idle_s=0.1) as service:
+    with _service(instance_idle_s=0.3) as service:
         named = _named(service, "mine")
         named.create_dir("ram://stored")
         busy, idle = _tenant(service, 1), _tenant(service, 2)
@@ -199,7 +199,7 @@ def test_named_instances_and_open_files_keep_their_processes():
             assert len(kept) == 2
             del idle
             wait_until(lambda: set(service.instances()) == kept)
-            time.sleep(0.3)  # some more looks
+            time.sleep(0.6)  # some more looks
             assert set(service.instances()) == kept
             file.append(b"and ended")
         assert busy.read_file("ram://file") == b"begun and ended"

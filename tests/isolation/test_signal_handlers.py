@@ -8,7 +8,7 @@ import pytest
 
 from tests.isolation.hostile_plugin import hostile_plugin
 
-# The plugin hangs in a call of this thread; after a while `act` runs in a handler. What it raises
+# The plugin hangs in a call of this thread, during which `act` runs in a handler. What it raises
 # comes out of that call. A handler that waits for the call, and so for itself, ends the process.
 _IN_A_HANDLER = """
     import faulthandler
@@ -18,7 +18,7 @@ _IN_A_HANDLER = """
     import threading
     import time
     from modular_tf.errors import ModularTFError
-    from tests.isolation.conftest import during_a_call, end_worker, isolated, record_of
+    from tests.isolation.conftest import during_a_call, end_worker, isolated
 
     faulthandler.dump_traceback_later(60, exit=True)
     manager = isolated(sys.argv[1], bundled=False)
@@ -36,14 +36,19 @@ _IN_A_HANDLER = """
 
     def interrupted(call, act):
         signal.signal(signal.SIGALRM, lambda *_: act())
-        signal.setitimer(signal.ITIMER_REAL, 0.2)
-        attempt(call)
+        with during_a_call(service, lambda: os.kill(os.getpid(), signal.SIGALRM)):
+            attempt(call)
 """
 # The process of the plugin ends, and the next one begins when `held` is removed.
 _HELD = """
     held = os.environ["HOSTILE_HELD"]
     end_worker(service, service.workers()[0].plugin)
     open(held, "w").close()
+
+    def interrupted(call, act):  # the start of a process is no call yet
+        signal.signal(signal.SIGALRM, lambda *_: act())
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        attempt(call)
 """
 _REFUSED = "FailedPreconditionError "
 
