@@ -18,8 +18,7 @@ ALSO_STANDARD = 1  # a definition of an operation that TensorFlow defines as wel
 PROGRAMS = Path(__file__).with_name("intel")
 COMPARED = {  # operations by module
     "activations": 20,
-    # Without their gradients: now and then the library spoils its heap there.
-    "convolutions": 10,
+    "convolutions": 19,
     "data_movement": 8,
     "normalizations": 14,
     "pooling": 8,
@@ -28,7 +27,8 @@ COMPARED = {  # operations by module
 # What the host passes in some way of its own: attributes of each type, lists of inputs, several
 # outputs, none, numbers of all types.
 SAMPLE = [
-    "AddN", "AvgPool", "BatchMatMulV2", "Conv2D", "Dequantize", "Einsum", "EluGrad",
+    "AddN", "AvgPool", "BatchMatMulV2", "Conv2D", "Conv2DBackpropFilter",
+    "Conv2DBackpropInput", "Dequantize", "DepthwiseConv2dNativeBackpropFilter", "Einsum", "EluGrad",
     "FusedBatchNormV2 (inference)", "FusedBatchNormV3", "Gelu", "LayerNorm", "LeakyRelu", "MatMul",
     "QuantizeV2", "RandomUniform", "ResizeBilinear", "ScaledDotProductAttentionInference", "Slice",
     "Transpose", "_ITEXAccMatMul", "_ITEXFusedBatchMatMulV2", "_ITEXFusedConv2D",
@@ -85,7 +85,7 @@ def test_operations_agree_with_numpy(run_python, intel_kernels):
     compared, failures = compare(run_python, intel_kernels, COMPARED, SAMPLE)
 
     assert not failures, "\n".join(failures)
-    assert compared == 26
+    assert compared == 29
 
 
 @BEYOND_THE_SAMPLE

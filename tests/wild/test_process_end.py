@@ -8,8 +8,9 @@ pytestmark = [pytest.mark.wild, pytest.mark.emulator]
 
 
 def test_what_is_left_open_is_closed_with_its_data_and_a_view_may_be_alive(
-    object_store, run_subject
+    object_store, run_subject, run_python
 ):
+    """In interpreters of its own: what a fork has of its server is not collected at the end."""
     run_subject(
         object_store,
         """
@@ -28,6 +29,7 @@ def test_what_is_left_open_is_closed_with_its_data_and_a_view_may_be_alive(
         expect(view == content, True)
         """,
         folder="left-open",
+        run_child=run_python,
     )
     child = run_subject(
         object_store,
@@ -46,6 +48,7 @@ def test_what_is_left_open_is_closed_with_its_data_and_a_view_may_be_alive(
         print("reached the end")
         """,
         folder="left-open",
+        run_child=run_python,
     )
     assert child.stdout == "reached the end\n"
 

@@ -1,4 +1,4 @@
-"""Windows that slide over arrays, channels last: convolutions, poolings, gradients of these."""
+"""Windows that slide over arrays, channels last: convolutions, poolings and their gradients."""
 
 from __future__ import annotations
 
@@ -85,12 +85,42 @@ class Windows:
         padded = self.padded(x)
         return sum(padded[where] @ weights[place] for place, where in self.taps())
 
+    def input_gradient(self, weights, gradient):
+        channels = weights.shape[-2]
+        padded = self.padded(np.zeros((gradient.shape[0], *self.sizes, channels)))
+        for place, where in self.taps():
+            padded[where] += gradient @ weights[place].T
+        return self.cropped(padded)
+
+    def filter_gradient(self, x, gradient):
+        padded, outputs = self.padded(x), gradient.shape[-1]
+        found = np.zeros((*self.kernel, x.shape[-1], outputs))
+        for place, where in self.taps():
+            found[place] = padded[where].reshape(-1, x.shape[-1]).T @ gradient.reshape(-1, outputs)
+        return found
+
     # -- one filter for each channel: [*kernel, channels, multiplier] -----------------------------
 
     def depthwise(self, x, weights):
         padded = self.padded(x)
         found = sum(padded[where][..., None] * weights[place] for place, where in self.taps())
         return found.reshape(*found.shape[:-2], -1)
+
+    def depthwise_input_gradient(self, weights, gradient):
+        split = gradient.reshape(*gradient.shape[:-1], *weights.shape[-2:])
+        padded = self.padded(np.zeros((gradient.shape[0], *self.sizes, weights.shape[-2])))
+        for place, where in self.taps():
+            padded[where] += (split * weights[place]).sum(-1)
+        return self.cropped(padded)
+
+    def depthwise_filter_gradient(self, x, gradient):
+        padded = self.padded(x)
+        split = gradient.reshape(*gradient.shape[:-1], x.shape[-1], -1)
+        found = np.zeros((*self.kernel, *split.shape[-2:]))
+        axes = tuple(range(gradient.ndim - 1))
+        for place, where in self.taps():
+            found[place] = (padded[where][..., None] * split).sum(axes)
+        return found
 
     # -- poolings ---------------------------------------------------------------------------------
 
