@@ -280,9 +280,9 @@ def test_a_file_is_read_until_no_other_can_have_its_identity(service, put, monke
     sha256_of = file_identity.sha256_of
     monkeypatch.setattr(file_identity, "sha256_of", lambda fd: read.append(fd) or sha256_of(fd))
 
-    assert service.refresh() == []
+    assert service.refresh([path]) == []
     assert len(read) == 1
-    assert service.refresh() == []
+    assert service.refresh([path]) == []
     assert len(read) == 1
 
 
