@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
+from modular_tf.discovery.file_identity import FileIdentity, SeenFile
 from modular_tf.service.configuration import Config
 from modular_tf.service.reload.watching import Delays, Poller, take_snapshot
 from modular_tf.service.service import PluginService
@@ -130,6 +131,28 @@ def overwrite(fixture_plugin, folder) -> Callable[..., None]:
             stream.truncate()
 
     return place
+
+
+@pytest.fixture
+def one_tick(monkeypatch) -> Callable[[str], None]:
+    """Have a file one size and time, whatever is written to it, and that time count as recent."""
+    of, tick_ns, files = FileIdentity.of.__func__, time.time_ns() - 1_000_000_000, set()
+    is_settled = SeenFile.is_settled
+
+    def same(cls, status):
+        identity = of(cls, status)
+        is_same = identity[:2] in files
+        return (
+            identity._replace(size=1, mtime_ns=tick_ns, ctime_ns=tick_ns) if is_same else identity
+        )
+
+    def settled(seen, now_ns):
+        is_same = seen.identity is not None and seen.identity[:2] in files
+        return not is_same and is_settled(seen, now_ns)
+
+    monkeypatch.setattr(FileIdentity, "of", classmethod(same))
+    monkeypatch.setattr(SeenFile, "is_settled", settled)
+    return lambda path: files.add(of(FileIdentity, Path(path).stat())[:2])
 
 
 @pytest.fixture

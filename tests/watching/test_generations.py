@@ -208,28 +208,16 @@ def test_the_same_bytes_serve_after_others_lay_there_at_the_first_use(service, p
     write(service, "first://h/f")
 
 
-@pytest.fixture
-def one_tick(monkeypatch):
-    """Have a file the size and times that it has now, whatever is written to it."""
-    of, tick_ns, files = FileIdentity.of.__func__, time_ns() + 3_600_000_000_000, set()
-
-    def same(cls, status):
-        identity = of(cls, status)
-        is_same = identity[:2] in files
-        return (
-            identity._replace(size=1, mtime_ns=tick_ns, ctime_ns=tick_ns) if is_same else identity
-        )
-
-    monkeypatch.setattr(FileIdentity, "of", classmethod(same))
-    return lambda path: files.add(of(FileIdentity, Path(path).stat())[:2])
-
-
-@pytest.mark.parametrize("mapped", [True, False], ids=["mapped", "not yet mapped"])
+@pytest.mark.parametrize("before", ["mapped", "not yet mapped", "recalled"])
 def test_other_bytes_with_the_identity_of_the_former_ones_are_a_new_generation(
-    service, put, overwrite, one_tick, mapped
+    service, folder, put, overwrite, one_tick, before
 ):
     one_tick(put(scheme="first"))
-    service.load(*["x"] * mapped)
+    if before == "recalled":
+        with PluginService(plugin_dirs=[folder], bundled=False, config=Config()) as earlier:
+            earlier.discover()
+    service.load(*["x"] * (before == "mapped"))
+    assert (service.entry("x").plugin.probe is None) == (before == "recalled")
     overwrite(scheme="second")
 
     assert summary(service.refresh()) == [("replaced", "x", "loaded")]
@@ -292,9 +280,9 @@ def test_a_file_is_read_until_no_other_can_have_its_identity(service, put, monke
     sha256_of = file_identity.sha256_of
     monkeypatch.setattr(file_identity, "sha256_of", lambda fd: read.append(fd) or sha256_of(fd))
 
-    assert service.refresh() == []
+    assert service.refresh([path]) == []
     assert len(read) == 1
-    assert service.refresh() == []
+    assert service.refresh([path]) == []
     assert len(read) == 1
 
 

@@ -119,6 +119,22 @@ def test_a_successor_that_is_replaced_while_it_is_tried_is_tried_again(
     serves_what_lies_there(service, path, "second")
 
 
+def test_a_successor_that_is_overwritten_within_one_tick_while_it_is_tried_is_tried_again(
+    service, put, overwrite, one_tick, while_trying
+):
+    path = put()
+    service.load("x")
+    put(scheme="second")
+    one_tick(path)
+    changes = []
+    while_trying(lambda: (overwrite(scheme="third"), changes.extend(service.refresh())))
+
+    service.refresh()
+
+    assert summary(changes) == [("replaced", "x", "loaded")]
+    serves_what_lies_there(service, path, "third")
+
+
 @pytest.mark.parametrize("refreshed", [True, False], ids=["and refreshed", "alone"])
 def test_a_plugin_whose_successor_is_removed_while_it_is_tried_goes(
     service, put, while_trying, refreshed
