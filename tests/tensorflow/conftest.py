@@ -33,11 +33,17 @@ def tensorflow_site(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def tensorflow(fork_server, tensorflow_site: Path) -> ForkServer:
-    """The process that has imported TensorFlow; no thread runs in it."""
+def tensorflow_environment(tensorflow_site: Path) -> dict[str, str]:
+    """The variables of a process that imports TensorFlow."""
     path = filter(None, [str(tensorflow_site), os.environ.get("PYTHONPATH")])
     of_process = {"PYTHONPATH": os.pathsep.join(path), "OPENBLAS_NUM_THREADS": "1"}
-    return fork_server("import tensorflow", {**environment_of_tensorflow(), **of_process})
+    return {**environment_of_tensorflow(), **of_process}
+
+
+@pytest.fixture(scope="session")
+def tensorflow(fork_server, tensorflow_environment: dict[str, str]) -> ForkServer:
+    """The process that has imported TensorFlow; no thread runs in it."""
+    return fork_server("import tensorflow", tensorflow_environment)
 
 
 @pytest.fixture

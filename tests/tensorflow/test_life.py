@@ -9,6 +9,7 @@ import pytest
 from modular_tf.native.ffi import ffi, lib
 from modular_tf.tensorflow import bridge
 from tests.filesystem.ending import ending_plugin
+from tests.fixtures.matrices import BEYOND_THE_SAMPLE
 from tests.tensorflow import ends
 
 pytestmark = [pytest.mark.xdist_group("tensorflow")]
@@ -234,6 +235,17 @@ def test_an_interrupt_while_a_text_is_freed_leaves_no_pointer_to_it(monkeypatch)
 def test_an_end_of_the_process_is_clean(name, run_tensorflow, tmp_path):
     (tmp_path / "files").mkdir()
     ended = run_tensorflow(Path(ends.__file__), name, tmp_path / "files", ending_plugin())
+    assert [word for word in ends.NOISE if word in ended.stderr] == []
+
+
+@BEYOND_THE_SAMPLE
+@pytest.mark.parametrize("name", ends.ends)
+def test_an_end_of_an_interpreter_is_clean(name, tensorflow_environment, run_python, tmp_path):
+    """Its last collection sees what it has imported, which that of a fork does not."""
+    (tmp_path / "files").mkdir()
+    program = Path(ends.__file__)
+    given = name, tmp_path / "files", ending_plugin()
+    ended = run_python(program, *given, env=tensorflow_environment, timeout=240)
     assert [word for word in ends.NOISE if word in ended.stderr] == []
 
 
