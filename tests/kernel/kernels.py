@@ -25,6 +25,17 @@ def kernel_library(name: str) -> Path:
     return link_library(f"lib{name}.so", [compile_object(source)], options, cxx=is_cxx)
 
 
+def library_to_open_again(name: str) -> Path:
+    """Compile a library of kernels that a program opens by its path once the host has mapped it.
+
+    The host maps a file that has just changed from a private copy, which that path does not name.
+    """
+    library = kernel_library(name)
+    settled = library.stat().st_ctime + SETTLED_AFTER_NS / 1e9
+    time.sleep(max(0.0, settled - time.time()))
+    return library
+
+
 @contextmanager
 def host_device_with(library: str | Path) -> Iterator[Device]:
     """Open a service with the host's device and a library of kernels, and yield the device."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.kernel.kernels import kernel_library
+from tests.kernel.kernels import library_to_open_again
 
 CODE = """
     import ctypes, gc, sys, threading, time
@@ -50,4 +50,4 @@ CODE = """
 
 
 def test_temporaries_of_other_threads_stay_until_the_stream_has_passed(run_python):
-    run_python(CODE, kernel_library("temporary_kernels"))
+    run_python(CODE, library_to_open_again("temporary_kernels"))

@@ -29,7 +29,7 @@ from modular_tf.errors import (
 )
 from modular_tf.kernel.running import retained
 from modular_tf.native.ffi import lib
-from tests.kernel.kernels import host_device_with, kernel_library
+from tests.kernel.kernels import host_device_with, kernel_library, library_to_open_again
 
 X = np.array([1, 2, 3], "float32")
 DOUBLED = [2, 4, 6]
@@ -244,7 +244,7 @@ def run_hostile(run_python):
     """Run code in a child where calls can be interrupted; returns what it printed and logged."""
 
     def run(code):
-        return run_python(PRELUDE + dedent(code), kernel_library("hostile_kernels")).stdout
+        return run_python(PRELUDE + dedent(code), library_to_open_again("hostile_kernels")).stdout
 
     return run
 

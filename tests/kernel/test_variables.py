@@ -21,11 +21,11 @@ from modular_tf.errors import (
 )
 from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.status import take_error
-from tests.kernel.kernels import host_device_with, kernel_library
+from tests.kernel.kernels import host_device_with, library_to_open_again
 
 
 def build_variables():
-    return kernel_library("variables")
+    return library_to_open_again("variables")
 
 
 @pytest.fixture(scope="module")
