@@ -55,11 +55,11 @@ class Ended:
 
     Attributes:
         status: Its exit status, negative for a signal.
-        said: The last that it wrote to standard error, or what a sanitizer reported there.
+        last_output: The end of its standard error, or the report of a sanitizer there.
     """
 
     status: int
-    said: str
+    last_output: str
 
 
 def run_in_new_process(function: str, arguments: Mapping[str, Any], seconds: float) -> Ended | None:
@@ -76,12 +76,12 @@ def run_in_new_process(function: str, arguments: Mapping[str, Any], seconds: flo
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         return None
-    said = done.stderr.strip()[-_SHOWN:]
+    last_output = done.stderr.strip()[-_SHOWN:]
     if done.returncode in {_BLOCKED, _UNSUPPORTED}:
-        why = said.rpartition("\n")[2]
+        why = last_output.rpartition("\n")[2]
         raise Blocked(why) if done.returncode == _BLOCKED else Unsupported(why)
     report = sanitizer_report(done.stderr)
-    return Ended(done.returncode, said if report is None else str(report))
+    return Ended(done.returncode, last_output if report is None else str(report))
 
 
 def serve(*, function: str, arguments: Mapping[str, Any]) -> None:
@@ -90,7 +90,9 @@ def serve(*, function: str, arguments: Mapping[str, Any]) -> None:
     try:
         _kept = globals()[function](**arguments)
     except (Blocked, Unsupported, ModularTFError) as error:
-        sys.stderr.write("\n" + str(error).partition("\n")[0])  # what the plugin said stands above
+        sys.stderr.write(
+            "\n" + str(error).partition("\n")[0]
+        )  # the last output of the plugin stands above
         sys.exit(_UNSUPPORTED if isinstance(error, Unsupported) else _BLOCKED)
 
 
@@ -113,7 +115,7 @@ def expect_clean_end(target: Target, way: str, path: str = "") -> None:
     if ended.status:
         status = ended.status
         found = signal_name(-status) if status < 0 else f"exit status {status}"
-        found += f"; it said: {ended.said}" if ended.said else ""
+        found += f"; its last output: {ended.last_output}" if ended.last_output else ""
         raise Deviation(f"a process fails at its end, with {way}", expected=expected, found=found)
 
 
@@ -172,10 +174,10 @@ def expect_use_after_fork(fs: FilesystemWorkspace, check_id: str) -> None:
         raise Deviation(
             "a forked child cannot use the filesystem that it inherits",
             expected="it reads what its parent read, and ends",
-            found=f"{_AFTER_FORK[ended.status]}: {ended.said}".rstrip(": "),
+            found=f"{_AFTER_FORK[ended.status]}: {ended.last_output}".rstrip(": "),
         )
     if ended.status:
-        raise Blocked(ended.said or f"a process that reads a file ends with {ended.status}")
+        raise Blocked(ended.last_output or f"a process that reads a file ends with {ended.status}")
 
 
 def use_and_fork(target: dict[str, Any], check_id: str) -> NoReturn:

@@ -45,14 +45,14 @@ class Incident:
         exit_status: The status that the plugin ended the process with, None where it did not.
         last_call: The slot that was called last, with its arguments.
         backtrace: The native frames, innermost first.
-        said: The last that was written to the standard streams.
+        last_output: The end of the text on the standard streams.
     """
 
     signal: int | None = None
     exit_status: int | None = None
     last_call: str | None = None
     backtrace: tuple[str, ...] = ()
-    said: str = ""
+    last_output: str = ""
 
 
 @dataclass(frozen=True, slots=True)

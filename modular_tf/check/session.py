@@ -122,7 +122,7 @@ def opened_service(target: Target, *, bundled: bool = False, **settings: Any) ->
         # The user who has a plugin checked trusts it: it ran when the checks were planned.
         trust=TrustPolicy(allow_writable=("*",)),
         # The next process of a random sequence must not find the plugin in quarantine for the last.
-        tell_ended_calls=False,
+        report_ended_calls=False,
         **settings,
     )
     with temporary_state(target.scratch):

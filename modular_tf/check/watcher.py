@@ -214,7 +214,7 @@ class _WatchedGroup:
                 exit_status=ending.exit_status if verdict is Verdict.EXITED else None,
                 last_call=calls[-1] if calls else None,
                 backtrace=ending.backtrace,
-                said=ending.said,
+                last_output=ending.last_output,
             ),
         )
 
@@ -227,7 +227,7 @@ def _told(ending: ChildEnding, hung: float | None) -> tuple[Verdict, str]:
         return Verdict.HUNG, f"the plugin did not come back within {hung:g} s"
     if ending.status == MUTE_STATUS and ending.exits is None:
         return Verdict.FAILED, "the plugin closed a descriptor that it had not opened"
-    report = sanitizer_report(ending.said)
+    report = sanitizer_report(ending.last_output)
     reported = "" if report is None else f": {report}"
     if ending.exits is None and ending.fatal_signal is not None:
         return Verdict.CRASHED, f"the process {ending.in_words()}{reported}"

@@ -157,7 +157,7 @@ def watch(call: Invocation, *, once: bool, seconds: float | None) -> Exit:
 
 def _row(change: PluginChange) -> tuple[str, ...]:
     record = change.record
-    why = change.kept or record.reason
+    why = change.refusal or record.reason
     return (
         change.kind.value,
         change.plugin,

@@ -136,7 +136,7 @@ class Incident(NamedTuple):
         tuple[Annotated[str, partial(plain, most=_MOST_OF_A_FRAME)], ...],
         at_most(MOST_FRAMES),
     ] = ()
-    said: Annotated[str, plain_lines] = ""  # the last text that was written to the standard streams
+    last_output: Annotated[str, plain_lines] = ""  # the end of the text on the standard streams
 
     @classmethod
     def of(
@@ -145,7 +145,7 @@ class Incident(NamedTuple):
         signal: int | None = None,
         last_call: str | None = None,
         backtrace: tuple[str, ...] = (),
-        said: str = "",
+        last_output: str = "",
     ) -> Self:
         """Return the incident of a broken rule, with its texts escaped and shortened."""
         if violation.rule is None:
@@ -156,7 +156,7 @@ class Incident(NamedTuple):
             signal,
             None if last_call is None else plain(last_call, MOST_OF_A_CALL),
             tuple([plain(frame, _MOST_OF_A_FRAME) for frame in backtrace[:MOST_FRAMES]]),
-            plain_lines(said),
+            plain_lines(last_output),
         )
 
     @property

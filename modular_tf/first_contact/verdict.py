@@ -190,7 +190,7 @@ def _incident(ending: Ending, violations: list[Violation]) -> Incident:
         signal=ending.fatal_signal if own_end else None,
         last_call=call,
         backtrace=ending.backtrace,
-        said=ending.said,
+        last_output=ending.last_output,
     )
 
 
@@ -224,7 +224,7 @@ def _end(ending: Ending, limits: Limits) -> tuple[Rule, str] | None:
         if ending.status == MUTE_STATUS:
             message = "closed or shut down a descriptor that it had not opened"
             return rules.DESCRIPTORS_KEPT, message
-        if ending.errno == errno.ENOMEM or _NO_MEMORY in ending.said:
+        if ending.errno == errno.ENOMEM or _NO_MEMORY in ending.last_output:
             return rules.MEMORY_BOUNDED, f"asked for more memory than can be had, and {how}"
         stopped = "stopped the processes that watched over it"
         return rules.PROCESS_SURVIVES, stopped if ending.stops else how
@@ -254,9 +254,9 @@ def _processes(ending: Ending) -> str:
 
 def _said(ending: Ending) -> str:
     """Return the last output; there the C++ runtime names an exception that was not caught."""
-    report = sanitizer_report(ending.said)
+    report = sanitizer_report(ending.last_output)
     if report is not None:
         return f"; {plain(str(report))}"
-    lines = [line.strip() for line in ending.said.splitlines() if line.strip()]
+    lines = [line.strip() for line in ending.last_output.splitlines() if line.strip()]
     shown = plain(" / ".join(lines[-2:]))
     return f"; it last wrote: {shown}" if shown else ""

@@ -335,8 +335,8 @@ def _missing(first: WorkerOffer, offer: WorkerOffer) -> str:
 
 
 def _described(ending: WorkerEnding) -> str:
-    said = redacted(ending.said).strip().splitlines()  # before a part of it is taken
-    last = f'; it wrote "{said[-1]:.300}"' if said else ""
+    last_output = redacted(ending.last_output).strip().splitlines()  # before a part of it is taken
+    last = f'; it wrote "{last_output[-1]:.300}"' if last_output else ""
     return f"{ending.words}{_frames(ending)}{last}"
 
 

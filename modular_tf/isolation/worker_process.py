@@ -40,7 +40,7 @@ class WorkerEnding(NamedTuple):
 
     words: str  # a verb and its object, as `crashed with SIGSEGV (signal 11, ...)`
     frames: Annotated[tuple[str, ...], at_most(MOST_FRAMES)] = ()  # native, the innermost first
-    said: str = ""  # the last that it wrote to its standard streams
+    last_output: str = ""  # the end of the text on its standard streams
 
 
 _GONE = WorkerEnding("ended, and so did the process that watched over it")

@@ -74,7 +74,7 @@ def _work(job: dict[str, Any], send: Send, listener: int) -> None:
 
     def send_end(words: str) -> None:
         frames = list(ending.backtrace)
-        send({ENDED: {"words": words, "frames": frames, "said": ending.said}})
+        send({ENDED: {"words": words, "frames": frames, "last_output": ending.last_output}})
 
     try:
         live = partial(run, work, control)

@@ -57,7 +57,7 @@ class ChildEnding:
     frames: list[Any] = field(default_factory=list)  # native, innermost first, from the core
     has_all_frames: bool = False  # all frames have come
     backtrace: tuple[str, ...] = ()  # the frames as users read them (`readable_frames`)
-    said: str = ""  # the last that was written to standard output and standard error
+    last_output: str = ""  # the end of the text on standard output and standard error
 
     def take(self, entry: Any) -> bool:
         """Take an entry of a report; False where it is none of the native core's.
@@ -116,7 +116,7 @@ class ChildEnding:
 
     def _verb(self, number: int) -> str:
         if number == signal.SIGABRT:
-            uncaught = _UNCAUGHT in self.said
+            uncaught = _UNCAUGHT in self.last_output
             return "let an exception escape and aborted with" if uncaught else "aborted with"
         if number not in CRASHES:
             return "was ended by"
@@ -219,21 +219,21 @@ class SanitizerReport(NamedTuple):
         return f"{self.sanitizer} reported {self.what}"
 
 
-def sanitizer_report(said: str) -> SanitizerReport | None:
+def sanitizer_report(last_output: str) -> SanitizerReport | None:
     """Find the report in what a process wrote to standard error; None where there is none."""
-    summary = re.search(_SUMMARY, said)
+    summary = re.search(_SUMMARY, last_output)
     if summary is not None:
         sanitizer, what = summary.groups()
-    elif (error := re.search(_RUNTIME_ERROR, said)) is not None:
+    elif (error := re.search(_RUNTIME_ERROR, last_output)) is not None:
         sanitizer, what = _UNDEFINED, error[1]
     else:
         return None
-    begin = re.search(_BEGIN, said)
-    first = 0 if begin is None else said.rfind("\n", 0, begin.start()) + 1
-    last = len(said) if summary is None else summary.start()
+    begin = re.search(_BEGIN, last_output)
+    first = 0 if begin is None else last_output.rfind("\n", 0, begin.start()) + 1
+    last = len(last_output) if summary is None else summary.start()
     lines = []
     in_host = False
-    for line in said[first:last].splitlines():
+    for line in last_output[first:last].splitlines():
         file = re.search(_FILE_OF_FRAME, line)  # None where it names a source file instead
         is_host = file is not None and is_host_library(file[1])
         in_host = line.lstrip().startswith("#") and (in_host or is_host)

@@ -73,7 +73,7 @@ class WatchedChild:
         self.is_late = False  # it was asked since its time was up
         self._take = take
         self._take_output = take_output
-        self._said = b""
+        self._last_output = b""
         self._most_said = most_said
         self._hurries = False
         self.give_time(seconds)
@@ -183,7 +183,7 @@ class WatchedChild:
         self.read_on()
         self._close_all()
         self.ending.status = ended.status
-        self.ending.said = self._said.decode("utf-8", "replace")
+        self.ending.last_output = self._last_output.decode("utf-8", "replace")
         self.ending.backtrace = readable_frames(self.ending.frames, files)
         return ended.peak
 
@@ -192,7 +192,7 @@ class WatchedChild:
         self._take_words(data)
 
     def _take_words(self, data: bytes) -> None:
-        self._said = (self._said + data)[-self._most_said :]
+        self._last_output = (self._last_output + data)[-self._most_said :]
 
     def _take_entry(self, entry: dict[str, Any]) -> None:
         if not self.ending.take(entry):

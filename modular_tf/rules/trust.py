@@ -144,8 +144,8 @@ CALLS_SURVIVED = Rule(
     "when the third process ends in its code: no trial would find that. Where write-protected "
     "tables of plugins were overwritten in the process, no plugin is blamed.",
     "Tell the plugin's author what was reported, and update the plugin; `modular-tf quarantine "
-    "retry NAME` forgets it. `tell_ended_calls = false` in the configuration, or "
-    "MODULAR_TF_TELL_ENDED_CALLS=0, switches the reports and records off.",
+    "retry NAME` forgets it. `report_ended_calls = false` in the configuration, or "
+    "MODULAR_TF_REPORT_ENDED_CALLS=0, switches the reports and records off.",
     "signal(7), exit(3), pthread_cancel(3)",
 )
 STORAGE_TRUSTED = Rule(

@@ -170,9 +170,9 @@ class Config:
         first_contact_accept: Ids of rules of first contact that are taken as warnings.
         load: When the library of a plugin is mapped that is known from an earlier trial: "lazy",
             at the first use of its scheme or device, or "eager".
-        tell_ended_calls: Whether it is told on standard error, and kept for the next process, when
-            this one ends in a call into a plugin. That needs handlers of signals, which pass on to
-            those that are there when the first plugin is mapped.
+        report_ended_calls: Whether standard error and the next process are informed when this one
+            ends in a call into a plugin. That needs handlers of signals, which pass on to those
+            that are there when the first plugin is mapped.
         statistics: Whether the calls into plugins are counted, for `PluginService.statistics`.
         trust: Whose files are opened.
         close_timeout_s: Seconds that `PluginService.close` waits for plugins, such as one that
@@ -229,7 +229,7 @@ class Config:
         (), list_of(f"a list of ids among {sorted(ACCEPTABLE)}", _is_acceptable)
     )
     load: str = setting("lazy", choice(("lazy", "eager"), "MODULAR_TF_LOAD"))
-    tell_ended_calls: bool = setting(key=flag("MODULAR_TF_TELL_ENDED_CALLS"), default=True)
+    report_ended_calls: bool = setting(key=flag("MODULAR_TF_REPORT_ENDED_CALLS"), default=True)
     statistics: bool = setting(key=flag("MODULAR_TF_STATISTICS"), default=False)
     trust: TrustPolicy = field(default_factory=TrustPolicy)
     close_timeout_s: float | None = setting(None, _SECONDS)

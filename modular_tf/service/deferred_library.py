@@ -193,7 +193,7 @@ class DeferredLibrary:
 
         plugin = self._plugin
         sha256, note = None if plugin.is_bundled else plugin.sha256, ""
-        if self._config.tell_ended_calls:
+        if self._config.report_ended_calls:
             from modular_tf.service.storage.notes import Notes, note_of  # noqa: PLC0415  (likewise)
 
             Notes.of_process().report_calls(leave_notes=sha256 is not None)

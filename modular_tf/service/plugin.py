@@ -290,7 +290,7 @@ class Plugin(NamedTuple):
         step = _passed("register", how) if is_loaded else _decision(outcome.reasons[0])
         return self._replace(outcome=outcome, steps=(*self.steps, step))
 
-    def kept(self, reason: Violation) -> Plugin:
+    def refusing_the_new_file(self, reason: Violation) -> Plugin:
         """Return it as one whose old library goes on though its file was replaced, and why."""
         others = [remark for remark in self.remarks if remark.rule != reason.rule]
         step = _decision(reason)._replace(passed=True)

@@ -194,15 +194,15 @@ class PluginChange(NamedTuple):
         path: The file.
         plugin: The plugin's name.
         record: The plugin as it is now; of a removed one, as it was last.
-        kept: Why the library before goes on serving instead of the new file; None where that
-            did not happen.
+        refusal: Why the new file does not serve and the library before it goes on; None where
+            that did not happen.
     """
 
     kind: ChangeKind
     path: str
     plugin: str
     record: PluginRecord
-    kept: Violation | None = None
+    refusal: Violation | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON knows it."""
@@ -214,7 +214,7 @@ class PluginChange(NamedTuple):
             "schemes": list(self.record.schemes),
             "device_types": list(self.record.device_types),
             "reason": self.record.reason.as_dict() if self.record.reason else None,
-            "kept": self.kept.as_dict() if self.kept else None,
+            "refusal": self.refusal.as_dict() if self.refusal else None,
         }
 
 

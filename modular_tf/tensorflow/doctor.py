@@ -613,7 +613,7 @@ class _ImportTrial:
 
 def _ending(status: int | None, output: str) -> str:
     """Return how a process ended, and the last lines that it wrote about it."""
-    words = ChildEnding(status=status, said=output).in_words()
+    words = ChildEnding(status=status, last_output=output).in_words()
     fault = _FAULT.search(output)
     last = plain_lines(output[: fault.start()] if fault else output).split("\n")
     lines = [line for line in last if not _CHATTER.match(line)]

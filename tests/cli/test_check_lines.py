@@ -120,7 +120,7 @@ def test_lines_break_below_their_text(line, expected):
 
 @pytest.mark.parametrize("annotations", ["github", None])
 def test_a_line_that_a_plugin_wrote_is_no_command_of_the_ci_service(annotations, capfd):
-    words = replace(CRASH, said="about to fall\n::add-mask::mine\n")
+    words = replace(CRASH, last_output="about to fall\n::add-mask::mine\n")
 
     def written():
         write(Printer(json=False), [replace(CRASHED, incident=words)], annotations)

@@ -36,7 +36,7 @@ WHOLE = Finding(
         signal=11,
         last_call="SE_InitPlugin",
         backtrace=("/p/libx.so f+0x4", "/p/libx.so+0x1230"),
-        said="no driver\udcff",
+        last_output="no driver\udcff",
     ),
     Offer(("s3", ""), PlatformOffer("GPU", "CHIP", 220)),
     (noted(Violation("LD-050", "refused", "load")), noted(Violation(None, "its own word", "init"))),
@@ -217,17 +217,21 @@ def test_what_was_opened_may_have_any_name_in_the_locales_encoding():
 
 def test_a_finding_is_bounded_whatever_it_is_made_of():
     incident = Incident.of(
-        Violation("LD-060", LONG), signal=11, last_call=LONG, backtrace=(LONG,) * 1000, said=LONG
+        Violation("LD-060", LONG),
+        signal=11,
+        last_call=LONG,
+        backtrace=(LONG,) * 1000,
+        last_output=LONG,
     )
     whole = Finding(incident, Offer(("s3",), PlatformOffer("GPU", "CHIP", 220)), ())
     whole = whole._replace(notes=(noted(Violation("FS-012", LONG, "init")),))
 
     assert len(json.dumps(encode(whole))) < 1 << 20
     assert read_finding(json.loads(json.dumps(encode(whole)))) == whole
-    assert incident.said.count("\n") > 100  # last words keep their lines
+    assert incident.last_output.count("\n") > 100  # last words keep their lines
     for line in (
         incident.violation.message, incident.last_call, *incident.backtrace,
-        *incident.said.split("\n"), whole.notes[0].message,
+        *incident.last_output.split("\n"), whole.notes[0].message,
     ):  # fmt: skip
         assert line.isprintable()
 

@@ -103,4 +103,4 @@ def _texts(finding):
         yield finding.incident.violation.message
         yield finding.incident.last_call or ""
         yield from finding.incident.backtrace
-        yield from finding.incident.said.split("\n")
+        yield from finding.incident.last_output.split("\n")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modular_tf import PluginService
+from modular_tf.discovery.file_identity import SETTLED_AFTER_NS
 from tests.fixtures.compiler import compile_object, link_library
 
 if TYPE_CHECKING:

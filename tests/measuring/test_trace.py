@@ -279,7 +279,7 @@ def test_a_plugin_that_crashes_leaves_whole_json(run_python, fixture_plugin, tmp
                 service.filesystem("fixture").path_exists("fixture://host/file")
         """,
         fixture_plugin("exists-aborts"),
-        env={"MODULAR_TF_TELL_ENDED_CALLS": "0"},  # other tests load this plugin too
+        env={"MODULAR_TF_REPORT_ENDED_CALLS": "0"},  # other tests load this plugin too
         status=-signal.SIGABRT,
     )
 

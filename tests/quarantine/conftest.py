@@ -17,7 +17,7 @@ INCIDENT = Incident.of(
     signal=11,
     last_call="SE_InitPlugin",
     backtrace=("libx.so SE_InitPlugin+0x10", "python main+0x1"),
-    said="last words \udcff",
+    last_output="last words \udcff",
 )
 
 

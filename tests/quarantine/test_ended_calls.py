@@ -265,7 +265,7 @@ def test_the_next_process_knows_it_and_the_third_end_is_quarantine(run, state):
 
 
 def test_nothing_is_reported_or_stored_where_it_is_turned_off(run_forked, library, state):
-    off = {"MODULAR_TF_TELL_ENDED_CALLS": "0"}
+    off = {"MODULAR_TF_REPORT_ENDED_CALLS": "0"}
     for _ in range(3):
         assert run_forked(READ, "exit", library, env=off, status=3).stderr == ""
     found, lines = state()

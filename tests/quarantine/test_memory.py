@@ -160,7 +160,7 @@ def test_a_suspect_that_ends_a_process_is_added_and_after_its_release_one_more(s
 
 # -- bounds and places -----------------------------------------------------------------------
 
-LONG = Incident.of(Violation("LD-066", "\u00e9" * 170_000), said="\x1b" * 170_000)
+LONG = Incident.of(Violation("LD-066", "\u00e9" * 170_000), last_output="\x1b" * 170_000)
 
 
 def _digest(number):

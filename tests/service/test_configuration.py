@@ -84,7 +84,7 @@ _VALUES = {
         "a text such as /job:worker/replica:0/task:1",
     ),
     "statistics": ("true", True, "1", "true or false"),
-    "tell_ended_calls": ("false", False, "0", "true or false"),
+    "report_ended_calls": ("false", False, "0", "true or false"),
     "close_timeout_s": ("9", 9, '"9"', "a number of seconds from 0.001 to 1000000"),
     "watch_poll_interval_s": ("1", 1, "0", "a number of seconds from 0.001 to 1000000"),
     "priorities": ("{NPU = 300}", {"NPU": 300}, "{NPU = true}", "a table of int values"),

@@ -140,8 +140,8 @@ def test_a_platform_that_is_taken_leaves_the_old_one_serving(service, put, folde
 
     change = renew(service, put, device_type="TAKEN", platform="TAKEN_CHIP")
 
-    assert change.kept is not None
-    assert "TAKEN_CHIP" in change.kept.message
+    assert change.refusal is not None
+    assert "TAKEN_CHIP" in change.refusal.message
     assert [device.name for device in service.devices("TAKEN")] == ["TAKEN:0"]
     assert service.device("FIXTURE:0") is old
 
@@ -155,9 +155,9 @@ def test_of_two_new_generations_with_one_platform_the_first_has_it(service, put)
 
     first, second = service.refresh()
 
-    assert (first.plugin, first.kept) == ("device", None)
+    assert (first.plugin, first.refusal) == ("device", None)
     assert second.plugin == "other"
-    assert "SAME_CHIP" in second.kept.message
+    assert "SAME_CHIP" in second.refusal.message
     assert service.device("SAME:0").plugin == "device"
     assert service.device("OTHER:0") is old
 

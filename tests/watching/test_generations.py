@@ -121,9 +121,9 @@ def test_a_generation_that_fails_leaves_the_old_one_serving(
     (change,) = service.refresh()
 
     assert summary([change]) == [("replaced", "x", "loaded")]
-    assert change.kept is not None
-    assert change.kept.rule == "LD-085"
-    assert rule in change.kept.message or change.kept.message
+    assert change.refusal is not None
+    assert change.refusal.rule == "LD-085"
+    assert rule in change.refusal.message or change.refusal.message
     assert service.filesystem("same") is old
     record = service.report()["x"]
     assert [warning.rule for warning in record.warnings] == ["LD-085"]
@@ -141,12 +141,12 @@ def test_a_file_that_could_not_be_tried_is_tried_again(folder, put, monkeypatch)
             nobody = "modular_tf.processes.zygote_process.find_interpreter"
             patched.setattr(nobody, lambda: None)
             (change,) = service.refresh()
-            assert change.kept is not None
+            assert change.refusal is not None
             assert service.schemes() == {"same": "x"}
 
         (change,) = service.refresh()
 
-        assert change.kept is None
+        assert change.refusal is None
         assert service.schemes() == {"second": "x"}
 
 
@@ -166,7 +166,7 @@ def test_what_was_refused_is_judged_anew_when_it_is_replaced(service, put):
     service.refresh()
     put(scheme="second")
     (change,) = service.refresh()
-    assert change.kept is None
+    assert change.refusal is None
     assert service.schemes() == {"second": "x"}
     assert service.report()["x"].warnings == ()
 
@@ -187,7 +187,7 @@ def test_a_plugin_whose_former_file_is_put_back_is_as_before(service, put):
     service.load("x")
     put(variant="no-init")
     (change,) = service.refresh()
-    assert change.kept is not None
+    assert change.refusal is not None
     put()
 
     assert service.refresh() == []
@@ -225,7 +225,7 @@ def test_other_bytes_with_the_identity_of_the_former_ones_are_a_new_generation(
     write(service, "second://host/file")
     overwrite(variant="init-plugin-crashes")
     (change,) = service.refresh()
-    assert "quarantined: crashed" in change.kept.message
+    assert "quarantined: crashed" in change.refusal.message
     assert service.refresh() == []
     overwrite(scheme="third")
     assert summary(service.refresh()) == [("replaced", "x", "loaded")]
@@ -373,7 +373,7 @@ def test_a_scheme_of_somebody_else_is_not_taken(service, put):
 
     (change,) = service.refresh()
 
-    assert change.kept is not None
+    assert change.refusal is not None
     assert service.schemes() == {"mine": "a", "yours": "b"}
 
 
@@ -386,9 +386,9 @@ def test_of_two_new_generations_with_one_scheme_the_first_has_it(service, put):
 
     first, second = service.refresh()
 
-    assert (first.plugin, first.kept) == ("a", None)
+    assert (first.plugin, first.refusal) == ("a", None)
     assert second.plugin == "b"
-    assert "'same' of b is taken by a" in second.kept.message
+    assert "'same' of b is taken by a" in second.refusal.message
     assert service.schemes() == {"same": "a", "two": "b"}
     write(service, "two://host/file")
 
@@ -402,7 +402,7 @@ def test_a_new_generation_has_what_is_left_of_its_schemes(service, put):
 
     _, second = service.refresh()
 
-    assert second.kept is None
+    assert second.refusal is None
     (other,) = set(service.schemes()) - {"same"}
     assert service.schemes() == {"same": "a", other: "b"}
     assert [reason.rule for reason in service.report()["b"].reasons] == ["FS-018"]

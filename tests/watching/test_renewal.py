@@ -34,7 +34,7 @@ def test_a_new_file_is_loaded(service, put):
         "schemes": ["first"],
         "device_types": [],
         "reason": None,
-        "kept": None,
+        "refusal": None,
     }
     assert service.schemes() == {"first": "x"}
     assert service.refresh() == []
@@ -194,7 +194,7 @@ def test_a_watch_tries_all_plugins_in_children_of_one_process(folder, put):
         for scheme in ("one", "two", "three"):
             put(scheme=scheme)
             (change,) = service.refresh()
-            assert change.kept is None
+            assert change.refusal is None
             helpers.append(service._pipeline._admission._trials._zygotes.warm())
 
         assert helpers == [helpers[0]] * 3

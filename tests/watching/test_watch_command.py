@@ -93,7 +93,7 @@ def test_two_processes_report_the_same_as_json(folder, put, tmp_path):
             "schemes": ["dropped"],
             "device_types": [],
             "reason": None,
-            "kept": None,
+            "refusal": None,
         }
         assert ended(other) == (0, "", "")
         one.send_signal(signal.SIGINT)

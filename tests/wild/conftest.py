@@ -73,7 +73,7 @@ def run_subject(run_forked, wild_environment):
     ):  # fmt: skip
         settings = {**wild_environment(store, folder), "WILD_WITHOUT": without, **(env or {})}
         if status:  # a plugin that ended three processes would be quarantined for all other tests
-            settings["MODULAR_TF_TELL_ENDED_CALLS"] = "0"
+            settings["MODULAR_TF_REPORT_ENDED_CALLS"] = "0"
         parts = code if isinstance(code, dict) else {"": code}
         subject = "\n".join([PRELUDE, *(f"enter({n!r})\n{dedent(c)}" for n, c in parts.items())])
         return run_child(subject, *arguments, env=settings, timeout=timeout, status=status)

@@ -75,7 +75,7 @@ def _what_happened(outcome: Outcome, incident: Incident) -> str:
     place = f" in {incident.last_call}" if incident.last_call else ""
     if outcome.verdict is Verdict.HUNG:
         return f"did not return{place} within {outcome.seconds:.0f} s"
-    report = sanitizer_report(incident.said)
+    report = sanitizer_report(incident.last_output)
     reported = "" if report is None else f": {report}"
     if outcome.verdict is Verdict.EXITED or incident.exit_status is not None:
         if incident.exit_status is None and outcome.message:
@@ -98,7 +98,7 @@ def remedy(outcome: Outcome) -> str:
         )
     if outcome.verdict is Verdict.EXITED:
         return f"Let {what} return a status: only the application may end its process."
-    if sanitizer_report(incident.said) is not None:
+    if sanitizer_report(incident.last_output) is not None:
         return f"Mend what the sanitizer reported, in {what} or before it."
     reason = _REASONS.get(incident.signal or 0, _OTHER_SIGNAL)
     return f"Mend {what}{_place_of(incident)}: it {reason}."
@@ -130,7 +130,7 @@ def facts(outcome: Outcome, plugin: str = "") -> Iterator[tuple[str, Sequence[st
     if incident is not None:
         folder = f"{os.path.dirname(plugin)}/" if plugin else ""
         yield "frames", [frame.removeprefix(folder) for frame in incident.backtrace]
-        yield "said", _last_words(incident.said)
+        yield "last output", _last_words(incident.last_output)
     yield "remedy", [remedy(outcome)]
 
 
@@ -140,12 +140,12 @@ def _last_calls(calls: Sequence[str]) -> Sequence[str]:
     return [*before, *calls[-_CALLS_SHOWN:]]
 
 
-def _last_words(said: str) -> Sequence[str]:
+def _last_words(last_output: str) -> Sequence[str]:
     """Return the last lines that a process wrote; the first of a sanitizer's report."""
-    report = sanitizer_report(said)
+    report = sanitizer_report(last_output)
     if report is not None:
         return report.lines[:_LINES_OF_SANITIZERS]
-    lines = [line for line in said.strip().splitlines() if not _OF_THE_HOST.match(line)]
+    lines = [line for line in last_output.strip().splitlines() if not _OF_THE_HOST.match(line)]
     return lines[-_LINES_OF_OUTPUT:]
 
 

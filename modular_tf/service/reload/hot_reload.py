@@ -508,12 +508,12 @@ class HotReload:
         plugin = new.plugin
         first = plugin.reasons[0].message if plugin.reasons else "it offers nothing"
         why = f"the new file is {plugin.state}: {first}"
-        kept = Violation(REPLACEMENT_ACCEPTED, f"{plugin.path}: {why}", "register")
+        refusal = Violation(REPLACEMENT_ACCEPTED, f"{plugin.path}: {why}", "register")
         if not plugin.is_not_tried:  # else the next refresh tries again
             old.change(lambda before: before._replace(file=plugin.file))
-        old.change(Plugin.kept, kept)
-        plugin.log.warning("plugin.kept", reason=why)
-        return _change(ChangeKind.REPLACED, old.plugin, kept)
+        old.change(Plugin.refusing_the_new_file, refusal)
+        plugin.log.warning("plugin.replacement_refused", reason=why)
+        return _change(ChangeKind.REPLACED, old.plugin, refusal)
 
     # -- the end ----------------------------------------------------------------------------------
 
@@ -553,8 +553,8 @@ class HotReload:
             retired.after_fork_in_child()
 
 
-def _change(kind: ChangeKind, plugin: Plugin, kept: Violation | None = None) -> PluginChange:
-    return PluginChange(kind, plugin.path, plugin.name, plugin.record(), kept)
+def _change(kind: ChangeKind, plugin: Plugin, refusal: Violation | None = None) -> PluginChange:
+    return PluginChange(kind, plugin.path, plugin.name, plugin.record(), refusal)
 
 
 def _reported(file: SeenFile | None) -> FileIdentity:

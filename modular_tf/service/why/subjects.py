@@ -92,8 +92,8 @@ def _quarantine(subject: str, plugin: Plugin) -> Iterator[Fact]:
         yield Fact(subject, "quarantine", f"the last call was {incident.last_call}")
     for frame in incident.backtrace:
         yield Fact(subject, "quarantine", f"at {frame}")
-    for line in incident.said.splitlines():
-        yield Fact(subject, "quarantine", f"it said: {line}")
+    for line in incident.last_output.splitlines():
+        yield Fact(subject, "quarantine", f"last output: {line}")
 
 
 def _serves(subject: str, service: PluginService, record: PluginRecord) -> Iterator[Fact]:

@@ -61,7 +61,7 @@ def test_a_signal_is_a_crash(deed, number, words, outcomes_with):
         assert "libcrash_at_rename.so" in incident.backtrace[0]
         assert not any("python" in frame for frame in incident.backtrace)
     if deed == "THROW":  # an exception that nobody catches is named
-        assert "no such driver" in incident.said
+        assert "no such driver" in incident.last_output
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_an_end_of_the_process_is_an_exit(deed, status, outcomes_with):
     exited = _middle(outcomes_with(deed))
 
     if status is None:
-        assert "no driver" in exited.incident.said
+        assert "no driver" in exited.incident.last_output
         return
     assert exited.verdict is Verdict.EXITED
     assert (exited.incident.exit_status, exited.incident.signal) == (status, None)

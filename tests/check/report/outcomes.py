@@ -10,7 +10,7 @@ CRASH = Incident(
     signal=11,
     last_call="read(file1, offset=0, n=10)",
     backtrace=("libmine.so mine_read+0x1a", "libmine.so mine_open+0x2"),
-    said="about to fall\n",
+    last_output="about to fall\n",
 )
 
 

@@ -92,7 +92,7 @@ _SANITIZED = (
         (CRASHED, "Mend read, in the first frame"),
         (_crash("FS-158", signal=signal.SIGABRT), "exception that nobody"),
         (_crash("FS-158", signal=signal.SIGFPE), "divides by zero"),
-        (_crash("FS-158", said=_SANITIZED), "what the sanitizer reported"),
+        (_crash("FS-158", last_output=_SANITIZED), "what the sanitizer reported"),
         (replace(CRASHED, incident=Incident(signal=9)), "return a status instead"),
         (HUNG, "Find out what read waits for"),
         (EXITED, "Let read return a status"),
@@ -111,7 +111,9 @@ def test_the_folders_of_the_kit_are_left_out():
 def test_the_message_of_the_host_itself_is_not_what_the_plugin_said():
     said = "about to fall\nmodular_tf: SIGSEGV in plugin mine, read: the process ends [LD-130]\n"
 
-    text = "\n".join(map(str, plugin_lines(plugin(_crash("FS-158", said=said)), verbose=False)))
+    text = "\n".join(
+        map(str, plugin_lines(plugin(_crash("FS-158", last_output=said)), verbose=False))
+    )
 
     assert "about to fall" in text
     assert "LD-130" not in text

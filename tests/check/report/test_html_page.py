@@ -73,7 +73,7 @@ def test_what_plugins_wrote_is_text_and_runs_nothing(browse):
     nasty = replace(
         FAILED, message=_NASTY, expected=_NASTY, found=_NASTY, calls=(_NASTY,), subject=_NASTY
     )
-    incident = replace(CRASH, last_call=_NASTY, backtrace=(_NASTY,), said=_NASTY)
+    incident = replace(CRASH, last_call=_NASTY, backtrace=(_NASTY,), last_output=_NASTY)
     crashed = replace(CRASHED, incident=incident)
     nasty = plugin(nasty, crashed, path=f"/x/{_NASTY}.so", name=_NASTY, remarks=(_NASTY,))
 
