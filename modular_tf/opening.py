@@ -59,7 +59,7 @@ class OpenedPlugin:
     `sealed` maps copies, which stay as they are when files are overwritten. `before` is called with
     the name of each call into the plugin, before it is made; devices announce theirs by themselves
     (`announce_calls`). `on_offer` is called with the schemes that it registers, before the first is
-    initialised. `why_taken` returns why a scheme is not opened, None where it is.
+    initialised. `conflict_of` returns why a scheme is not opened, None where it is.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class OpenedPlugin:
         devices: DeviceSettings | None = None,
         before: Callable[[str], None] = lambda _: None,
         on_offer: Callable[[list[str]], None] = lambda _: None,
-        why_taken: Callable[[str], Violation | None] = lambda _: None,
+        conflict_of: Callable[[str], Violation | None] = lambda _: None,
     ) -> None:
         self.library: Library | None = None  # None where it could not be mapped
         self.tables: dict[str, FilesystemTables] = {}  # accepted, by scheme, opened or not
@@ -88,7 +88,7 @@ class OpenedPlugin:
         self._devices = devices or DeviceSettings()
         self._before = before
         self._on_offer = on_offer
-        self._why_taken = why_taken
+        self._conflict_of = conflict_of
 
     @property
     def schemes(self) -> tuple[str, ...]:
@@ -146,14 +146,14 @@ class OpenedPlugin:
                 self.open_scheme(entry)
 
     def open_scheme(self, tables: FilesystemTables, *, guarded: bool = False) -> None:
-        """Initialise one scheme, unless `why_taken` objects.
+        """Initialise one scheme, unless `conflict_of` objects.
 
         `map` is not needed for tables of a worker; `guarded`, if that was bound to guarded
         functions.
         """
         scheme, task = tables.scheme, self._task
         self.tables[scheme] = tables
-        if (why := self._why_taken(scheme)) is not None:
+        if (why := self._conflict_of(scheme)) is not None:
             self.note("register", [why])
             return
         self._before(f"init of scheme {scheme!r}")

@@ -202,7 +202,7 @@ class _WatchedGroup:
     def _ended(self, calls: tuple[str, ...], when: str = "") -> Outcome:
         """Return the outcome of the check that was under way; `when` is what else was."""
         ending, hung = self._ending, self._allowed if self._child.is_late else None
-        verdict, message = _told(ending, hung)
+        verdict, message = _verdict_of(ending, hung)
         return self._job.outcome(
             self._left()[0],
             verdict,
@@ -219,7 +219,7 @@ class _WatchedGroup:
         )
 
 
-def _told(ending: ChildEnding, hung: float | None) -> tuple[Verdict, str]:
+def _verdict_of(ending: ChildEnding, hung: float | None) -> tuple[Verdict, str]:
     """Return what the end of a process says of a plugin, which had `hung` seconds if it hung."""
     if ending.stopped_by is not None:
         return Verdict.HUNG, f"the plugin was stopped by {signal_in_full(ending.stopped_by)}"

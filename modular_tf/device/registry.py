@@ -180,7 +180,7 @@ class DeviceRegistry:
             if entering in before:
                 return
             self._check_open(entering)
-            self.check_room(entering, instead_of=instead_of)
+            self.check_free(entering, instead_of=instead_of)
             if instead_of is not None and instead_of in before:
                 after = tuple(entering if r is instead_of else r for r in before)
             else:
@@ -194,7 +194,7 @@ class DeviceRegistry:
             priority=entering.priority,
         )
 
-    def check_room(self, entering: Registration, *, instead_of: Registration | None) -> None:
+    def check_free(self, entering: Registration, *, instead_of: Registration | None) -> None:
         """Raise if a factory could not be registered, alone or instead of another.
 
         Raises AlreadyExistsError if its platform's name is taken by a third one (rule SE-050).

@@ -135,7 +135,7 @@ def finding_of(ending: Ending, limits: Limits) -> Finding:
         return cannot_try(f"the child process failed: {ending.fault}")
     if ending.entered is None and ending.outcome is None:
         how = "hung" if ending.killed_for else ending.in_words()
-        return cannot_try(f"the child process {how} before it began{_said(ending)}")
+        return cannot_try(f"the child process {how} before it began{_last_output(ending)}")
     violations = _violations(ending, limits)
     # A plugin whose calls did not all return has ended the process, or was killed for a violation.
     accepted = frozenset() if ending.outcome is None else limits.accept & ACCEPTABLE
@@ -182,7 +182,7 @@ def _incident(ending: Ending, violations: list[Violation]) -> Incident:
     where = f", {_AT}" if call is None or is_of_end else f" in {call}, {_AT}"
     is_cut_short = is_of_end or ending.outcome is None
     own_end = is_cut_short and ending.killed_for is None
-    words = _said(ending) if is_cut_short else ""
+    words = _last_output(ending) if is_cut_short else ""
     if own_end and ending.is_open and call not in {THREAD_END, _LAST}:
         words = f"; the thread that opened the plugin had ended before{words}"
     return Incident.of(
@@ -252,7 +252,7 @@ def _processes(ending: Ending) -> str:
     return "a process" if ending.processes == 1 else f"{ending.processes} processes"
 
 
-def _said(ending: Ending) -> str:
+def _last_output(ending: Ending) -> str:
     """Return the last output; there the C++ runtime names an exception that was not caught."""
     report = sanitizer_report(ending.last_output)
     if report is not None:

@@ -98,11 +98,11 @@ class KernelRunner:
             found = self._prepared.get(key)
             if found is None:
                 found = PreparedKernel(registration, node, definition, site)
-                self._make_room()
+                self._drop_outdated()
                 self._prepared[key] = found
         return found
 
-    def kept_op(self, key: Hashable, make: Callable[[], _Made]) -> _Made:
+    def cached_op(self, key: Hashable, make: Callable[[], _Made]) -> _Made:
         """Return an operation that was made before, with the nodes and calls that it keeps.
 
         All are made anew after each change of the registry, which may change definitions.
@@ -121,7 +121,7 @@ class KernelRunner:
         if self._closed:
             raise ClosedError("the plugin service is closed", operation=node.op)
 
-    def _make_room(self) -> None:
+    def _drop_outdated(self) -> None:
         """Drop kernel objects of earlier states of the registry, and the oldest of too many."""
         moment = self.registry.moment
         for key in [key for key in self._prepared if key[2] is not moment]:

@@ -89,7 +89,7 @@ class Mirrors:
         key = (os.getpid(), os.path.realpath(folder), levels, shown_for if shown else "")
         try:
             mirror = self._mirrors.get(key)
-            if mirror is None or not mirror.has_room(name, source):
+            if mirror is None or not mirror.is_free_for(name, source):
                 mirror = self._mirrors[key] = _Mirror(self.own_root(), key[1], levels)
                 for library in shown:
                     if (link := mirror.show(library)) is not None:
@@ -179,7 +179,7 @@ class _Mirror:
             os.mkdir(at, 0o700)
         self._path = at
 
-    def has_room(self, name: str, source: OpenDescriptor) -> bool:
+    def is_free_for(self, name: str, source: OpenDescriptor) -> bool:
         """Return whether a name is unused, or leads to the same file already.
 
         glibc knows a library by its path: a second one under it would silently be the first.

@@ -163,8 +163,8 @@ class DeferredLibrary:
 
                 self._announce()
                 with self._mark(self._plugin):
-                    why_taken = self.registrations.why_taken
-                    loaded = load_library(self._plugin, self._config, self._trust, why_taken)
+                    conflict_of = self.registrations.conflict_of
+                    loaded = load_library(self._plugin, self._config, self._trust, conflict_of)
                 self._loaded = loaded
             try:
                 self._register(loaded)

@@ -177,10 +177,10 @@ class Instances:
     ) -> PluginFilesystem:
         made = None
         try:
-            self._make_room(plugin.name, making)
+            self._end_excess(plugin.name, making)
             if rested is None:
                 made = _opened(plugin, self._config, scheme, name, environment)
-                _worker(made).before_restart = partial(_make_room_again, weakref.ref(self), name)
+                _worker(made).before_restart = partial(_end_excess_for, weakref.ref(self), name)
             found = rested or made
             assert found is not None  # noqa: S101
             with self._lock:
@@ -195,15 +195,15 @@ class Instances:
             self._being_made.discard(making)
         return found
 
-    def make_room_again(self, name: str) -> None:
-        """Make room for a shared one whose process ended, and is started again; as `_make_room`."""
+    def end_excess_for(self, name: str) -> None:
+        """As `_end_excess`, for a shared one whose process ended and is started again."""
         with self._lock:
             shared = self._shared.get(name)
             filesystem = None if shared is None else shared.find()
         if shared is not None and filesystem is not None:
-            self._make_room(filesystem.plugin, shared)
+            self._end_excess(filesystem.plugin, shared)
 
-    def _make_room(self, plugin: str, wanted: ForkLock | _Shared) -> None:
+    def _end_excess(self, plugin: str, wanted: ForkLock | _Shared) -> None:
         """End processes of others where there are too many with one more, and count that.
 
         `wanted` is the lock of one that is made, or one whose process is started again.
@@ -334,10 +334,10 @@ class Instances:
                     filesystem.after_fork_in_child()
 
 
-def _make_room_again(instances: Callable[[], Instances | None], name: str) -> None:
-    """Make room in the instances that a weak reference gives."""
+def _end_excess_for(instances: Callable[[], Instances | None], name: str) -> None:
+    """End processes of the instances that a weak reference gives."""
     if (found := instances()) is not None:
-        found.make_room_again(name)
+        found.end_excess_for(name)
 
 
 def _worker(filesystem: PluginFilesystem) -> Worker:

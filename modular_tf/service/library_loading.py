@@ -37,11 +37,14 @@ _TIME_TO_CLEAN_UP_S = 5.0
 
 
 def load_library(
-    plugin: Plugin, config: Config, trust: TrustPolicy, why_taken: Callable[[str], Violation | None]
+    plugin: Plugin,
+    config: Config,
+    trust: TrustPolicy,
+    conflict_of: Callable[[str], Violation | None],
 ) -> OpenedPlugin:
     """Map a library and run its init functions; what goes wrong in it is in its notes.
 
-    `trust` judges what is mapped beside the plugin's own files. `why_taken` is asked before a
+    `trust` judges what is mapped beside the plugin's own files. `conflict_of` is asked before a
     scheme is initialised: it returns why the plugin cannot have that, None where it can. Raises
     ShortageError where this process has too little of something to load it now.
     """
@@ -50,7 +53,7 @@ def load_library(
         bundled=plugin.is_bundled,
         sealed=plugin.sealed or config.trust.frozen,
         devices=_device_settings(plugin, config),
-        why_taken=why_taken,
+        conflict_of=conflict_of,
     )
     try:
         with nullcontext() if plugin.is_bundled else output_to_standard_error():

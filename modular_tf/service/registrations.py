@@ -123,7 +123,7 @@ class ServiceOperations:
         running = self._running()
         if self._closed:
             raise ClosedError("the plugin service is closed", operation=name)
-        return running.kept_op(
+        return running.cached_op(
             (name, device, label),
             lambda: Op(running, running.registry.definition(name), device, self._device_for, label),
         )
@@ -256,7 +256,7 @@ class Registrations:
 
     # -- schemes ----------------------------------------------------------------------------------
 
-    def why_taken(self, scheme: str) -> Violation | None:
+    def conflict_of(self, scheme: str) -> Violation | None:
         """Return why it cannot have a scheme: who else has it, or is to have it."""
         if self._replaced is None and scheme in self.scheme_places:
             return None
@@ -274,7 +274,7 @@ class Registrations:
         It takes the place of a deferred one, and none is taken by a deferred one.
         """
         scheme = filesystem.scheme
-        if (why := self.why_taken(scheme)) is not None:
+        if (why := self.conflict_of(scheme)) is not None:
             self.give_up(filesystem)
             return why
         try:
@@ -315,7 +315,7 @@ class Registrations:
             if self._replaced is None:
                 devices.enter(place)
             else:
-                devices.check_room(place, instead_of=self._replaced.device_place)
+                devices.check_free(place, instead_of=self._replaced.device_place)
         except ModularTFError:
             self._give_devices_back()
             if not isinstance(platform, DeferredFactory):
@@ -343,13 +343,13 @@ class Registrations:
 
     # -- taking the place of others ---------------------------------------------------------------
 
-    def give_up_taken(self) -> list[Violation]:
+    def give_up_conflicts(self) -> list[Violation]:
         """Close what others have registered meanwhile instead of this; return the reasons."""
         if self._replaced is None:
             return []
         given_up = []
         for scheme, filesystem in self.filesystems.items():
-            if (why := self.why_taken(scheme)) is not None:
+            if (why := self.conflict_of(scheme)) is not None:
                 self.give_up(filesystem)
                 given_up.append(why.at("register"))
         if (platform := self.platform) is not None:

@@ -293,11 +293,11 @@ def lost_schemes(
     ]
     if not lost:
         return NOTHING_LOST
-    taken = [_taken(scheme, name, serving[scheme]) for scheme in lost if scheme in serving]
+    taken = [_overtaken(scheme, name, serving[scheme]) for scheme in lost if scheme in serving]
     return Lost(schemes=(*lost,), reasons=(*taken,))
 
 
-def _taken(scheme: str, loser: str, winner: Registered) -> Violation:
+def _overtaken(scheme: str, loser: str, winner: Registered) -> Violation:
     return scheme_taken(scheme, loser, winner.plugin, "was taken over by").at("register")
 
 

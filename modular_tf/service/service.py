@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from modular_tf.service.why import Explanation
 
 _PATIENCE_AT_EXIT_S = 5.0
-_KEPT_OUT = frozenset((State.QUARANTINED, State.REJECTED, State.FAILED, State.DISABLED))
+_NOT_LOADED = frozenset((State.QUARANTINED, State.REJECTED, State.FAILED, State.DISABLED))
 
 
 class PluginService:
@@ -389,21 +389,21 @@ class PluginService:
         try:
             return self._registries.devices.device(name)
         except NotFoundError as error:
-            if not (kept_out := self._kept_out()):
+            if not (not_loaded := self._not_loaded()):
                 raise
-            text = f"{error.message}; not loaded: {kept_out}; see modular-tf why PLUGIN"
+            text = f"{error.message}; not loaded: {not_loaded}; see modular-tf why PLUGIN"
             raise NotFoundError(text, path=name) from error
 
-    def _kept_out(self) -> str:
+    def _not_loaded(self) -> str:
         """Return the device plugins that were found and are not loaded, each with its state."""
-        kept_out = [
+        not_loaded = [
             (record.name, record.state.value, record.reason.rule if record.reason else None)
             for record in self._known.records(self._registries.schemes)
-            if Kind.DEVICE.value in record.kinds and record.state in _KEPT_OUT
+            if Kind.DEVICE.value in record.kinds and record.state in _NOT_LOADED
         ]
         return ", ".join(
             f"{name} ({state}, {rule})" if rule else f"{name} ({state})"
-            for name, state, rule in kept_out
+            for name, state, rule in not_loaded
         )
 
     def platform(self, name: str) -> RegisteredPlatform:

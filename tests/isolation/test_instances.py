@@ -322,7 +322,7 @@ def test_of_instances_that_start_again_together_as_many_run_as_may(monkeypatch):
     """Each counted the other as one that runs, and no call succeeded."""
     starting = threading.Barrier(2)
 
-    def make_room_again(self, name):
+    def end_excess_for(self, name):
         starting.wait(30)
         try:
             made_room_again(self, name)
@@ -335,11 +335,11 @@ def test_of_instances_that_start_again_together_as_many_run_as_may(monkeypatch):
         except UnavailableError:
             return True
 
-    made_room_again = Instances.make_room_again
+    made_room_again = Instances.end_excess_for
     with _service(most_instances=1, instance_idle_s=0.1) as service:
         tenants = [_tenant(service, number) for number in range(2)]
         wait_until(lambda: not service.instances())
-        monkeypatch.setattr(Instances, "make_room_again", make_room_again)
+        monkeypatch.setattr(Instances, "end_excess_for", end_excess_for)
         with ThreadPoolExecutor(2) as threads:
             assert sorted(threads.map(exists, tenants)) == [False, True]
 

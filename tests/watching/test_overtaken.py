@@ -191,7 +191,7 @@ STEPS = [
     "modular_tf.service.plugin:PluginEntry.change",
     "modular_tf.service.pipeline:PluginPipeline._register",
     "modular_tf.service.deferred_library:DeferredLibrary.open_now",
-    "modular_tf.service.registrations:Registrations.give_up_taken",
+    "modular_tf.service.registrations:Registrations.give_up_conflicts",
     "modular_tf.service.registrations:Registrations.take_over",
     "modular_tf.service.reload.hot_reload:RetiredLibrary.of",
     "modular_tf.service.deferred_library:DeferredLibrary.forget",

@@ -50,7 +50,7 @@ _RANDOM_SIZES = (6000, 9000)
 _STEPS = 400
 
 
-def _room(device: Workspace) -> int:
+def _safe_size(device: Workspace) -> int:
     """Return how many bytes a device of this size has for sure, if no other process fills it."""
     usage = device.device_memory_usage()
     return usage.value[1] // 8 if usage.ok else _LEAK_SIZE
@@ -87,7 +87,7 @@ def every_size(device: Workspace) -> None:
     Remedy: Round sizes up, not down; fail only where the device has no memory left.
     Source: TensorFlow 2.21, observed
     """
-    room = _room(device)
+    room = _safe_size(device)
     for size in (size for size in _SIZES if size <= room):
         memory, mark = device.adopt("device", device.allocate(size).must_be_ok()), _MARK[-size:]
         end = memory.part(size - len(mark), len(mark))
@@ -196,7 +196,7 @@ def memory_comes_back(device: Workspace) -> None:
 
     More in all than there is at once, on most devices.
     """
-    size = max(1, min(_LEAK_SIZE, _room(device)))
+    size = max(1, min(_LEAK_SIZE, _safe_size(device)))
     device.destroy(device.memory(size))
 
     def once() -> None:

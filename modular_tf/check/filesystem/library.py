@@ -40,7 +40,7 @@ def the_path_exists(plugin: FilesystemLibrary) -> None:
 
 
 @library.judge(_FILE_RULES.removeprefix("LD-001 "), "LD-013 LD-014 LD-015 LD-016 LD-017")
-def _is_kept_by_the_file(rule_id: str, plugin: FilesystemLibrary) -> None:
+def _file_keeps_the_rule(rule_id: str, plugin: FilesystemLibrary) -> None:
     """Ask the probe."""
     if not os.path.lexists(plugin.target.path):
         raise Blocked("there is no such file: see LD-001")
@@ -159,7 +159,7 @@ _NAMED = re.compile(r"\((LD-\d{3})\)")
 
 
 @first_contact.judge(_RULES)
-def _is_kept_by_loading(rule_id: str, plugin: FilesystemLibrary) -> None:
+def _loading_keeps_the_rule(rule_id: str, plugin: FilesystemLibrary) -> None:
     """Ask first contact."""
     broken = dict(_broken(plugin.first_contact()))
     if rule_id in broken:

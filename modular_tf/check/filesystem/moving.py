@@ -33,7 +33,7 @@ def _expect_moved(fs: FilesystemWorkspace, source: str, target: str) -> None:
     expect_content(fs, target, CONTENT, "the content under the new name")
 
 
-def _expect_kept(fs: FilesystemWorkspace, uri: str) -> None:
+def _expect_unchanged(fs: FilesystemWorkspace, uri: str) -> None:
     expect_content(fs, uri, CONTENT, f"the content of {uri} after the refusal")
 
 
@@ -90,7 +90,7 @@ def directories_are_not_renamed(fs: FilesystemWorkspace) -> None:
         return
     answer.must_be(Code.FAILED_PRECONDITION)
     expect_directory(fs, directory, "rename_file(F, D) replaced D")
-    _expect_kept(fs, file)
+    _expect_unchanged(fs, file)
 
 
 def _is_by_default(fs: FilesystemWorkspace) -> bool:

@@ -645,11 +645,11 @@ def lists_in_threads(fs: FilesystemWorkspace) -> None:
     family = _make_family(fs, "shared")
     calls = rounds_of(fs.target.options, _CALLS)
 
-    def look() -> None:
+    def list_children() -> None:
         for _ in range(calls):
             expect_equal(_bare(_children(fs, family)), _FAMILY, "the list that a thread sees")
 
-    at_once([look] * _THREADS)
+    at_once([list_children] * _THREADS)
 
 
 globbing = Suite("filesystem", "globbing", traits="writes", source="filesystem.h")

@@ -148,7 +148,7 @@ _OF_A_SCHEME = (
 
 
 @registration.judge(f"{_OF_THE_WHOLE} {_OF_A_SCHEME}")
-def _is_kept_by_the_tables(rule_id: str, plugin: FilesystemLibrary) -> None:
+def _tables_keep_the_rule(rule_id: str, plugin: FilesystemLibrary) -> None:
     """Ask the host."""
     found = plugin.violations()
     for subject, violation in found:

@@ -392,12 +392,12 @@ def cleanup_after_a_failing_close_is_safe(fs: FilesystemWorkspace) -> None:
     ):
         answers = [writer.append(CONTENT), writer.close()]
         writer.cleanup()
-    _expect_told(answers)
+    _expect_reported(answers)
     again = fs.make_file("after-failure")
     expect_content(fs, again, CONTENT, "the content of the next file")
 
 
-def _expect_told(answers: list[Answer]) -> None:
+def _expect_reported(answers: list[Answer]) -> None:
     expect(
         not all(answer.ok for answer in answers),
         "a file is written and closed on a full store without an error",
@@ -417,7 +417,7 @@ def a_full_store_is_resource_exhausted(fs: FilesystemWorkspace) -> None:
         with suppress(Unsupported):
             answers.append(writer.flush())
         answers.append(writer.close())
-    _expect_told(answers)
+    _expect_reported(answers)
     expect(
         Code.RESOURCE_EXHAUSTED in [answer.code for answer in answers],
         "no call reports that the store is full",

@@ -110,7 +110,7 @@ def two_objects_can_be_made_at_once(plugin: KernelSession) -> None:
 @computation.judge(
     "KN-088 KN-063 KN-076 KN-077 KN-079 KN-080 KN-083 KN-084 KN-085 KN-095 KN-096 KN-100 KN-101"
 )
-def _expect_kept(rule_id: str, plugin: KernelSession) -> None:
+def _judge_by_survey(rule_id: str, plugin: KernelSession) -> None:
     """Call each kernel with made-up inputs; that it reports a failure is no fault.
 
     Raises `Deviation` where one breaks the rule.
@@ -208,7 +208,7 @@ def other_shapes_are_computed_anew(plugin: KernelSession) -> None:
 @results.check("KN-093")
 def inputs_are_not_written_to(plugin: KernelSession) -> None:
     """No input is given away for an output; the host looks at the first call of an object."""
-    _expect_kept("KN-093", plugin)
+    _judge_by_survey("KN-093", plugin)
     kernels = plugin.kernels
     for (sample, _), kernel in _objects(plugin):
         kernels.run(kernel, sample)

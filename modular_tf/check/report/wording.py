@@ -63,15 +63,15 @@ _OTHER_SIGNAL = "ends the process; return a status instead"
 def headline(outcome: Outcome) -> str:
     """Return what was found, in one line, without the check's name."""
     if outcome.verdict is Verdict.KNOWN:
-        ended = "" if outcome.incident is None else f"; {_what_happened(outcome, outcome.incident)}"
+        ended = "" if outcome.incident is None else f"; {_ending(outcome, outcome.incident)}"
         return without_own_folders(f"known deviation: {outcome.reason}{ended}")
     text = outcome.message or outcome.verdict.value
     if outcome.incident is not None:
-        text = _what_happened(outcome, outcome.incident)
+        text = _ending(outcome, outcome.incident)
     return without_own_folders(text)
 
 
-def _what_happened(outcome: Outcome, incident: Incident) -> str:
+def _ending(outcome: Outcome, incident: Incident) -> str:
     place = f" in {incident.last_call}" if incident.last_call else ""
     if outcome.verdict is Verdict.HUNG:
         return f"did not return{place} within {outcome.seconds:.0f} s"

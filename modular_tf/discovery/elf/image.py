@@ -151,7 +151,7 @@ class Image:
             raise self.source.damaged(f"{what} leaves its segment at address {end:#x}")
         return offset + address - start
 
-    def room_at(self, address: int, what: str) -> int:
+    def bytes_from(self, address: int, what: str) -> int:
         """Return how many bytes the segment holds from `address` on."""
         return self._segment_of(address, what)[1] - address
 
@@ -252,7 +252,7 @@ class Image:
                     f"the dynamic section lies at byte {start}, and in memory comes from byte"
                     f" {in_file}"
                 )
-            self.dynamic = start, self.room_at(address, "the dynamic section")
+            self.dynamic = start, self.bytes_from(address, "the dynamic section")
 
     def _take_mapped(self, segments: list[_MappedSegment]) -> None:
         """Check that each address is mapped from one place of the file, as the linker maps it."""

@@ -86,7 +86,7 @@ class GnuHashTable:
         self._bloom_at = start + 16
         self._buckets_at = self._bloom_at + bloom_bytes
         self._chains_at = start + n_bytes
-        self._chains_end = start + image.room_at(address, "the GNU hash table")
+        self._chains_end = start + image.bytes_from(address, "the GNU hash table")
 
     def candidates(self, hash_: int) -> Iterator[int]:
         """Yield the indices of the symbols that have this hash, but for the lowest bit."""
@@ -174,7 +174,7 @@ class SymbolTable:
         self._dynamic = dynamic
         address = dynamic.symbols_address
         what = "the symbol table"
-        self._room = image.room_at(address, what) if address else 0
+        self._room = image.bytes_from(address, what) if address else 0
         self._offset = image.offset_of(address, 0, what) if address else 0
         gnu, sysv = dynamic.gnu_hash_address, dynamic.hash_address
         self._gnu = GnuHashTable(image, gnu) if gnu and address else None

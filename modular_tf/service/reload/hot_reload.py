@@ -487,8 +487,8 @@ class HotReload:
         """Let the new one take over if it serves, or if there is nothing to keep."""
         staged = new.registrations
         if staged is not None:
-            taken = staged.give_up_taken()  # another replacement may have been faster
-            new.change(_without_taken, staged, taken)
+            conflicts = staged.give_up_conflicts()  # another replacement may have been faster
+            new.change(_without_conflicts, staged, conflicts)
             if new.plugin.state is not State.LOADED:
                 return self._keep(old, new)
         if old.serving is not None:
@@ -587,16 +587,18 @@ def _moved(plugin: Plugin, to: Plugin) -> Plugin:
     return plugin._replace(candidate=to.candidate, file=to.file, known=to.known, remarks=remarks)
 
 
-def _without_taken(plugin: Plugin, staged: Registrations, taken: Sequence[Violation]) -> Plugin:
+def _without_conflicts(
+    plugin: Plugin, staged: Registrations, conflicts: Sequence[Violation]
+) -> Plugin:
     """Return a plugin without what somebody else has got since it was loaded."""
     outcome = plugin.outcome
-    if outcome is None or not taken:
+    if outcome is None or not conflicts:
         return plugin
     return plugin._replace(
         outcome=outcome._replace(
             schemes=tuple(staged.filesystems),
             device_types=outcome.device_types if staged.platform is not None else (),
-            reasons=(*outcome.reasons, *taken),
+            reasons=(*outcome.reasons, *conflicts),
         )
     )
 
@@ -609,4 +611,4 @@ def _could_serve(plugin: Plugin, registrations: Registrations) -> bool:
     if finding is None or finding.offer is None:
         return False
     missing = set(finding.offer.schemes).difference(plugin.outcome.schemes)
-    return any(registrations.why_taken(scheme) is None for scheme in missing)
+    return any(registrations.conflict_of(scheme) is None for scheme in missing)

@@ -362,10 +362,10 @@ class _Dependencies:
         key = id(dependencies)
         if key not in self._again:
             # With what was asked about, which keeps it alive and its id its own.
-            self._again[key] = dependencies, self._look_again(dependencies)
+            self._again[key] = dependencies, self._seen_again(dependencies)
         return self._again[key][1]
 
-    def _look_again(self, dependencies: tuple[SeenFile, ...]) -> tuple[SeenFile, ...] | None:
+    def _seen_again(self, dependencies: tuple[SeenFile, ...]) -> tuple[SeenFile, ...] | None:
         found = []
         for file in dependencies:
             if file not in self._files_again:
