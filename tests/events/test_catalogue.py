@@ -6,6 +6,8 @@ import ast
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+import pytest
+
 from modular_tf.events.catalogue import EVENTS
 from tests.architecture.imports import modules
 
@@ -65,14 +67,16 @@ def _calls() -> Iterator[Call]:
 
 def _writes(function: ast.FunctionDef) -> Iterator[tuple[ast.Call, ast.expr]]:
     """Yield the calls of a function that log, through a local name as well, and what writes."""
+    nodes = list(ast.walk(function))
     names = {
-        ast.unparse(node.targets[0]): node.value
-        for node in ast.walk(function)
-        if isinstance(node, ast.Assign)
+        node.targets[0].id: node.value
+        for node in nodes
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
     }
-    for node in ast.walk(function):
+    for node in nodes:
         if isinstance(node, ast.Call):
-            for writer in (node.func, names.get(ast.unparse(node.func))):
+            named = names.get(node.func.id) if isinstance(node.func, ast.Name) else None
+            for writer in (node.func, named):
                 if writer is not None and _levels(writer):
                     yield node, writer
                     break
@@ -92,20 +96,22 @@ def _call(where: str, node: ast.Call, writer: ast.expr) -> Call:
     return Call(where, value, levels, keys)
 
 
-CALLS = list(_calls())
+@pytest.fixture(scope="module")
+def calls() -> list[Call]:
+    return list(_calls())
 
 
-def test_what_is_logged_is_in_the_catalogue_and_nothing_else_is():
-    for call in CALLS:
+def test_what_is_logged_is_in_the_catalogue_and_nothing_else_is(calls):
+    for call in calls:
         assert call.name in KNOWN, f"{call} is missing from modular_tf/events/catalogue.toml"
         event = KNOWN[call.name]
         assert call.keys == frozenset(event.keys), call
         assert call.levels <= set(event.levels), call
 
-    assert set(KNOWN) - {call.name for call in CALLS} == set()
+    assert set(KNOWN) - {call.name for call in calls} == set()
 
 
-def test_no_log_is_used_but_by_calls_that_are_seen():
+def test_no_log_is_used_but_by_calls_that_are_seen(calls):
     """Were `_log` handed on, the tests above would not see what is written with it."""
     used = sum(
         isinstance(node, ast.Name) and node.id == "_log" and isinstance(node.ctx, ast.Load)
@@ -121,7 +127,7 @@ def test_no_log_is_used_but_by_calls_that_are_seen():
     )
 
     assert used == seen
-    assert len(CALLS) > 10
+    assert len(calls) > 10
 
 
 def test_the_catalogue_is_well_formed():
