@@ -21,7 +21,6 @@ from modular_tf.check.target import Target
 from tests.check.building import DEFECT_VARIABLE, FIXTURES, defective_plugin, listed_defects
 from tests.check.unfit_libraries import UNFIT, unfit_library
 from tests.device.dialects.building import Build
-from tests.fixtures.broken_libraries import LibraryBreaker
 from tests.plugins.build import build_plugin
 from tests.plugins.matrix import variants
 
@@ -47,16 +46,13 @@ _QUICKLY = {
 WHOLE = bool(os.environ.get("MODULAR_TF_WHOLE_DEFECT_TABLE"))
 """Whether all is tried that can be, which takes several times as long: scripts/test_matrices."""
 
-_ONE_OF = 8
-"""Of so many checks one is looked at closely, and one of each group and each switchable plugin."""
-
 
 @dataclass(frozen=True)
 class Subject:
     """A plugin to try checks on.
 
     Attributes:
-        fixture: The switchable plugin, or the variant or damage of another.
+        fixture: The switchable plugin, or the variant of another.
         path: Its library.
         scheme: What it serves as a filesystem.
         options: For the checks.
@@ -94,38 +90,30 @@ def fixtures_by_check():
     return {check_id: name for name in FIXTURES for check_id in listed_defects(name)}
 
 
-@cache
-def _looked_at_closely():
-    checks, fixtures = all_checks(), fixtures_by_check()
-
-    def traits(check_id):
-        return {fixtures.get(check_id), (checks[check_id].kind, checks[check_id].group)}
-
-    chosen = list(checks)[::_ONE_OF]
-    there = set().union(*map(traits, chosen))
-    for check_id, check in checks.items():
-        if not traits(check_id) <= there and len(_group(check)) > 1:
-            chosen.append(check_id)
-            there |= traits(check_id)
-    return frozenset(chosen)
+def _sampled():
+    """Return a check of each group for each kind of source that its defects have."""
+    table, fixtures = read_table("defects.toml"), fixtures_by_check()
+    sources = {check_id: name for name in ("variants", "dialects") for check_id in table[name]}
+    first = {}
+    for check_id, check in all_checks().items():
+        source = fixtures.get(check_id) or sources.get(check_id, "unfit")
+        first.setdefault((check.kind, check.group, source), check_id)
+    return list(first.values())
 
 
-def is_looked_at_closely(check_id):
-    return WHOLE or check_id in _looked_at_closely()
+SAMPLE = _sampled()
+"""The checks whose defects each run tries: the mechanism of each group is met."""
 
 
-@cache
 def expected_finders(check_id):
     """Return which of the checks that are tried must find the defect of one."""
-    if not is_looked_at_closely(check_id):
-        return frozenset({check_id})
-    return frozenset({check_id, *read_table("coupled_checks.toml").get(check_id, ())})
+    return {check_id, *read_table("coupled_checks.toml").get(check_id, ())}
 
 
 def checks_with_defects():
     """Return the ids of all checks that a defect is known for."""
     table = read_table("defects.toml")
-    elsewhere = {*table["variants"], *table["damages"], *table["dialects"], *UNFIT}
+    elsewhere = {*table["variants"], *table["dialects"], *UNFIT}
     known = elsewhere | fixtures_by_check().keys()
     return [check_id for check_id in all_checks() if check_id in known]
 
@@ -146,27 +134,20 @@ class Subjects:
             build = {**table["dialects"][id_], **({"macros": {}} if is_sound else {})}
             build["dialect"] = Dialect(build["dialect"])
             return Subject("dialect", str(Build(**build).compile()), "", options)
-        if is_sound and (id_ in table["variants"] or id_ in table["damages"] or id_ in UNFIT):
+        if is_sound and (id_ in table["variants"] or id_ in UNFIT):
             return Subject("good", _variant(kind, "good"), "fixture", options)
         if id_ in table["variants"]:
             name = table["variants"][id_]
             return Subject(name, _variant(kind, name), "fixture", options)
-        if id_ in table["damages"]:
-            damage, good = table["damages"][id_], _variant(kind, "good")
-            damaged = LibraryBreaker(self._own_folder(id_), Path(good))(damage)
-            return Subject(damage, str(damaged), "fixture", options)
         if id_ in UNFIT:
-            library = unfit_library(id_, self._own_folder(id_))
+            folder = self._folder / id_
+            folder.mkdir()
+            library = unfit_library(id_, folder)
             return Subject("unfit", str(library), "fixture", options)
         fixture = fixtures_by_check()[id_]
         environment = {} if is_sound else {DEFECT_VARIABLE: id_}
         path, scheme = str(defective_plugin(fixture)), _SCHEMES.get(fixture, "")
         return Subject(fixture, path, scheme, options, environment)
-
-    def _own_folder(self, check_id):
-        folder = self._folder / check_id
-        folder.mkdir()
-        return folder
 
 
 def _variant(kind, name):
@@ -199,67 +180,46 @@ class DefectRuns:
         processes: Where they are tried.
         subjects: The plugins.
         wanted: The checks whose defects are.
-        alone: Whether each is tried on its own check alone, in one way, not on all of the group.
-        watched: Makes where those are tried once more that were not found at first: processes with
-            the checking allocator, which takes its time.
     """
 
-    def __init__(self, processes, subjects, wanted, *, alone=False, watched=None):
-        self._processes, self._watched = processes, watched
-        self._subjects, self._wanted = subjects, wanted
-        self._alone = alone
+    def __init__(self, processes, subjects, wanted):
+        self._processes, self._subjects, self._wanted = processes, subjects, wanted
         self._tried = {}
 
     def tried(self, check_id):
         if check_id not in self._tried:
             group = {check.id for check in _group(all_checks()[check_id])}
-            ids = [wanted for wanted in self._wanted if wanted in group]
-            self._try(ids, self._processes)
-            missed = [each for each in ids if not self._is_found(each)]
-            if missed and self._watched is not None:
-                for each in missed:
-                    del self._tried[each]
-                self._try(missed, self._watched())
+            self._try([wanted for wanted in self._wanted if wanted in group])
         return self._tried[check_id]
 
-    def _is_found(self, check_id):
-        finders = {outcome.check_id for outcome in self._tried[check_id].found}
-        return finders == expected_finders(check_id)
-
-    def _try(self, ids, processes):
+    def _try(self, ids):
         jobs, runs = {}, []  # the sound plugin is the same for many
         for check in (all_checks()[check_id] for check_id in ids):
-            for is_sound in (False,) if self._alone else (False, True):
+            for is_sound in (False, True):
                 subject = self._subjects.of(check, is_sound=is_sound)
-                for job in self._jobs(check, subject, is_sound=is_sound):
+                for job in self._jobs(check, subject):
                     jobs[repr(job)] = job
                     runs.append((check.id, is_sound, repr(job)))
-        results = dict(zip(jobs, processes.run(list(jobs.values())), strict=True))
+        results = dict(zip(jobs, self._processes.run(list(jobs.values())), strict=True))
         for check_id, is_sound, key in runs:
             tried = self._tried.setdefault(check_id, Tried())
             (tried.sound if is_sound else tried.outcomes).extend(results[key].outcomes)
             if (fault := results[key].fault) is not None:
                 tried.faults.append(str(fault))
 
-    def _jobs(self, check, subject, *, is_sound):
+    def _jobs(self, check, subject):
         """Return a job for each way in which a check is tried.
 
-        What other checks of its group make of a defect is asked of some, in the first way; of all,
-        and in all ways, where the whole table is asked for.
+        What other checks of its group make of a defect is asked in the first way; in all ways,
+        where the whole table is asked for.
         """
         ways = [reached for reached in Pass if reached in check.ways]
-        if self._alone:
-            return [subject.job(check, ways[0], [check.id])]
-        group = _group(check)
-        if not is_looked_at_closely(check.id):
-            ways = ways[:1]
-            group = group if is_sound else [check]
         return [
             subject.job(
                 check,
                 reached,
-                [c.id for c in group if reached in c.ways]
-                if is_sound or WHOLE or reached is ways[0]
+                [c.id for c in _group(check) if reached in c.ways]
+                if WHOLE or reached is ways[0]
                 else [check.id],
             )
             for reached in ways

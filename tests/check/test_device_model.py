@@ -5,10 +5,6 @@ from __future__ import annotations
 import pytest
 
 from modular_tf.check.device.model import DeviceModel, Place
-from tests.check.building import DEFECT_VARIABLE, defective_plugin
-
-_STEPS, _MANY_STEPS = 250, 600
-_SHORT = "SE-205"  # copies of five bytes leave the last one out
 
 
 @pytest.fixture
@@ -50,16 +46,6 @@ def test_two_streams_race(model, place):
 
     assert _found(model, place, model.create_stream()) == "ab"
     assert _outcome(model, held) == "ab"
-
-
-def test_a_write_after_a_read_that_is_over_changes_nothing(model, place):
-    model.write(None, place, b"a")
-    stream = model.create_stream()
-    read = model.read(stream, place)
-    model.passed_stream(stream)
-    model.write(model.create_stream(), place, b"b")
-
-    assert _outcome(model, read) == "a"
 
 
 def test_a_dependency_orders(model, place):
@@ -128,42 +114,3 @@ def test_copies_in_a_circle_bring_nothing_new(model, place):
     model.copy(model.create_stream(), place, other)
 
     assert _found(model, place) == "ab"
-
-
-def test_what_cannot_be_is_reported_by_byte(model):
-    memory = model.allocate()
-    model.write(None, Place(memory, 0, 3), b"abc")
-    read = model.read(None, Place(memory, 1, 2))
-
-    assert model.mismatches(read, b"bc") == []
-    assert model.mismatches(read, b"bd") == ["byte 1 is 0x64, expected 0x63"]
-
-
-_RUN = """
-    import random, sys
-    from modular_tf.check.device.sequence_steps import STEPS, perform
-    from modular_tf.check.device.session import DeviceSession
-    from modular_tf.check.expectation import Deviation
-    from modular_tf.check.outcome import Pass
-    from modular_tf.check.sequences import random_program
-    from modular_tf.check.target import Target
-
-    path, steps, *seeds = sys.argv[1:]
-    for seed in seeds:
-        session = DeviceSession(Target(path, "device", Pass.RAW, ordinal=0))
-        try:
-            perform(session.access, random_program(STEPS, random.Random(seed), int(steps)))
-            print("it keeps to the model")
-        except Deviation as deviation:
-            print(deviation.found)
-        session.close()
-"""
-
-
-def test_the_host_device_keeps_to_the_model_and_a_defect_shows_in_it(run_python):
-    device = defective_plugin("device")
-    child = run_python(_RUN, device, _STEPS, *range(6))
-    assert child.stdout.splitlines() == ["it keeps to the model"] * 6
-
-    child = run_python(_RUN, device, _MANY_STEPS, 0, env={DEFECT_VARIABLE: _SHORT})
-    assert "expected" in child.stdout

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
-from dataclasses import replace
-from functools import cache
-
 import pytest
 
 from modular_tf.check.catalogue import all_checks
@@ -14,6 +10,7 @@ from modular_tf.check.outcome import Outcome, Pass, Verdict
 from modular_tf.check.run import CheckProcesses
 from tests.check.building import FIXTURES, listed_defects
 from tests.check.defect_runs import (
+    SAMPLE,
     WHOLE,
     DefectRuns,
     Subjects,
@@ -22,29 +19,23 @@ from tests.check.defect_runs import (
     findings,
     read_table,
 )
-from tests.check.mutants import MUTATED_START
+from tests.check.trying import FINE
 from tests.check.unfit_libraries import UNFIT
 from tests.fixtures.matrices import BEYOND_THE_SAMPLE
-
-pytestmark = [BEYOND_THE_SAMPLE] if WHOLE else []
 
 _IDS = checks_with_defects()
 
 
-def _by_group(check_id):
+def _sampled(check_id):
     """A group is tried as a whole: by one worker of pytest-xdist, not by each."""
     check = all_checks()[check_id]
-    return pytest.param(
-        check_id, marks=pytest.mark.xdist_group(f"defects of {check.kind} {check.group}")
-    )
+    marks = [pytest.mark.xdist_group(f"defects of {check.kind} {check.group}")]
+    if WHOLE or check_id not in SAMPLE:
+        marks.append(BEYOND_THE_SAMPLE)
+    return pytest.param(check_id, marks=marks)
 
-
-_EACH = pytest.mark.parametrize("check_id", [_by_group(check_id) for check_id in _IDS])
-_MUTANTS = 24
-"""Of so many checks one is replaced; of all, where the whole table is asked for."""
 
 _LIMITS = Limits(jobs=Limits().processes + 2)  # some defects are found by waiting
-_UNWATCHED = replace(_LIMITS, preload=False)
 
 
 def _wanted(request):
@@ -57,21 +48,8 @@ def _wanted(request):
 @pytest.fixture(scope="module")
 def with_defects(request, tmp_path_factory):
     """What becomes of all that are asked for."""
-    subjects = Subjects(tmp_path_factory.mktemp("damaged"))
-    with ExitStack() as opened:
-        watched = cache(lambda: opened.enter_context(CheckProcesses(_LIMITS)))
-        plain = watched() if WHOLE else opened.enter_context(CheckProcesses(_UNWATCHED))
-        yield DefectRuns(plain, subjects, _wanted(request), watched=None if WHOLE else watched)
-
-
-@pytest.fixture(scope="module")
-def with_mutants(request, tmp_path_factory):
-    subjects = Subjects(tmp_path_factory.mktemp("damaged"))
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr("modular_tf.processes.interpreter._LIKE_HERE", MUTATED_START)
-        processes = CheckProcesses(_UNWATCHED)
-    with processes:
-        yield DefectRuns(processes, subjects, _wanted(request), alone=True)
+    with CheckProcesses(_LIMITS) as processes:
+        yield DefectRuns(processes, Subjects(tmp_path_factory.mktemp("damaged")), _wanted(request))
 
 
 def _finders(outcomes):
@@ -85,40 +63,23 @@ def _shown(outcomes):
     )
 
 
-@_EACH
+@pytest.mark.parametrize("check_id", [_sampled(check_id) for check_id in _IDS])
 def test_the_defect_is_found_by_its_check_alone(check_id, with_defects):
+    """And nothing is found without the defect."""
     tried = with_defects.tried(check_id)
-    found = tried.found
+    of_check = [outcome for outcome in tried.sound if outcome.check_id == check_id]
+    amiss = [outcome for outcome in of_check if outcome.verdict not in FINE]
 
     assert tried.faults == []
-    assert _finders(found) == sorted(expected_finders(check_id)), _shown(found)
-
-
-@_EACH
-def test_nothing_is_found_without_the_defect(check_id, with_defects):
-    of_check = [o for o in with_defects.tried(check_id).sound if o.check_id == check_id]
-    amiss = [o for o in of_check if o.verdict not in _FINE]
-
+    assert _finders(tried.found) == sorted(expected_finders(check_id)), _shown(tried.found)
     assert of_check
     assert amiss == [], _shown(amiss)
-
-
-_FINE = {Verdict.PASSED, Verdict.NOTED, Verdict.SKIPPED}
-
-
-@pytest.mark.parametrize(
-    "check_id", [_by_group(check_id) for check_id in _IDS[:: 1 if WHOLE else _MUTANTS]]
-)
-def test_a_check_that_always_passes_does_not_find_the_defect(check_id, with_mutants):
-    found = with_mutants.tried(check_id).found
-
-    assert _finders(found) == [], _shown(found)
 
 
 def test_every_check_has_a_defect_in_one_place():
     table, coupled = read_table("defects.toml"), read_table("coupled_checks.toml")
     listed = [check_id for fixture in FIXTURES for check_id in listed_defects(fixture)]
-    listed += [*table["variants"], *table["damages"], *table["dialects"], *UNFIT]
+    listed += [*table["variants"], *table["dialects"], *UNFIT]
     named = {
         *coupled,
         *table["options"],

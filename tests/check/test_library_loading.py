@@ -2,60 +2,15 @@
 
 from __future__ import annotations
 
-import json
-
 from modular_tf.check.catalogue import all_checks
-from modular_tf.check.job import Limits
 from modular_tf.check.level import Level
 from modular_tf.check.options import Options
 from modular_tf.check.outcome import BAD, Pass, Verdict
 from modular_tf.check.plan import selected
-from modular_tf.check.run import CheckProcesses
 from modular_tf.check.settings import CheckSettings
-from tests.check.trying import job_of, outcomes_of
+from tests.check.trying import job_of
 
-_TRY = """
-    import json, sys
-    from modular_tf.check.load_trial import try_loading
-    from modular_tf.check.outcome import Pass
-    from modular_tf.check.target import Target
-    seconds, *libraries = sys.argv[1:]
-    for library in libraries:
-        target = Target(library, "filesystem", Pass.LIBRARY)
-        print(json.dumps(try_loading(target, float(seconds))._asdict()))
-"""
 _LONG_S, _SHORT_S = 60, 1
-_STEPS = ("mapped", "returned", "taken", "repeated", "refused")
-_ALL_BUT_REFUSED = set(_STEPS[:-1])
-_REACHED = {
-    "good": _ALL_BUT_REFUSED,
-    "free-null": _ALL_BUT_REFUSED,
-    "constructor-crashes": set(),
-    "constructor-prints": _ALL_BUT_REFUSED,
-    "versioned-short-name": _ALL_BUT_REFUSED,
-    "init-plugin-crashes": {"mapped"},
-    "init-plugin-aborts": {"mapped"},
-    "init-plugin-exits": {"mapped"},
-    "init-plugin-throws": {"mapped", "refused"},
-}
-
-
-def test_each_step_that_was_done_is_reported(run_python, fixture_plugin):
-    """What a library prints while it is mapped is reported, and shown nowhere."""
-    child = run_python(_TRY, _LONG_S, *map(fixture_plugin, _REACHED))
-    trials = dict(zip(_REACHED, map(json.loads, child.stdout.splitlines()), strict=True))
-
-    found = {name: {step for step in _STEPS if trial[step]} for name, trial in trials.items()}
-    assert found == _REACHED
-    assert trials["constructor-prints"]["words"] == "fixture: here I am\n"
-    assert child.stderr == ""
-
-
-def test_a_library_that_hangs_is_not_waited_for(run_python, fixture_plugin):
-    child = run_python(_TRY, _SHORT_S, fixture_plugin("init-plugin-hangs"))
-    trial = json.loads(child.stdout)
-
-    assert {step for step in _STEPS if trial[step]} <= {"mapped"}
 
 
 _FAULTS = {
@@ -73,14 +28,13 @@ def _job(library, ids, load_seconds=_LONG_S):
     return job_of(library, ids, Pass.LIBRARY, scheme=None, options=options)
 
 
-def test_one_fault_is_one_bad_verdict(fixture_plugin):
+def test_one_fault_is_one_bad_verdict(fixture_plugin, processes):
     ids = [check.id for check in all_checks().values() if check.group == "library"]
     jobs = [
         _job(fixture_plugin(name), ids, _SHORT_S if verdict is Verdict.HUNG else _LONG_S)
         for name, (_, verdict) in _FAULTS.items()
     ]
-    with CheckProcesses(Limits(jobs=3)) as processes:
-        results = processes.run(jobs)
+    results = processes.run(jobs)
 
     for (check_id, verdict), result in zip(_FAULTS.values(), results, strict=True):
         assert result.fault is None
@@ -90,7 +44,7 @@ def test_one_fault_is_one_bad_verdict(fixture_plugin):
         assert outcomes["FS-105"] is Verdict.BLOCKED
 
 
-def test_checks_of_loading_concern_plugins_of_each_kind(fixture_device_plugin):
+def test_checks_of_loading_concern_plugins_of_each_kind(fixture_device_plugin, outcomes_of):
     chosen = selected(CheckSettings(level=Level.REGISTERS), ("device",))
     ids = [check.id for check in chosen if check.kind == "library"]
     outcomes = outcomes_of(_job(fixture_device_plugin(), ids))

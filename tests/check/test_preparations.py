@@ -2,62 +2,10 @@
 
 from __future__ import annotations
 
-from random import Random
-from unittest.mock import MagicMock
-
 import pytest
 
-from modular_tf.abi.status_codes import Code
-from modular_tf.check.answers import Answer
-from modular_tf.check.catalogue import all_checks
-from modular_tf.check.device import robustness
-from modular_tf.check.device.operations import OPERATIONS
-from modular_tf.check.device.workspace import Workspace, prepared
-from modular_tf.check.expectation import Blocked, Deviation
-from modular_tf.check.outcome import Pass, Verdict
-from modular_tf.check.target import Target
-from tests.check.trying import defect_job, outcomes_of
-
-_STEPS = [row.name for row in OPERATIONS.values() if row.about]
-_TARGET = Target("", "device", Pass.RAW, ordinal=0)
-
-
-class _RefusingDevice:
-    """A device that refuses one operation, and reports of the others that they worked."""
-
-    def __init__(self, refused, code=Code.INTERNAL):
-        self.calls_back = True
-        self.performed = set()
-        self._refused, self._code = refused, code
-
-    def perform(self, row, *_arguments):
-        self.performed.add(row.name)
-        if row.name == self._refused:
-            return Answer(int(self._code), "no")
-        is_unknown = row.name == "device_memory_usage"
-        return Answer(int(Code.UNAVAILABLE if is_unknown else Code.OK), value=MagicMock())
-
-    def __getattr__(self, _name):
-        return MagicMock()
-
-
-@pytest.mark.parametrize("step", _STEPS)
-def test_a_step_of_a_device_names_its_check_which_fails_where_the_step_does(step):
-    with pytest.raises(Blocked, match=r"see SE-\d+$") as blocked:
-        prepared(Answer(int(Code.INTERNAL), "no", call=f"{step}(16)"))
-
-    check = all_checks()[str(blocked.value).rpartition(" ")[2]]
-    assert (check.id, check.kind) == (OPERATIONS[step].about, "device")
-    with pytest.raises(Deviation):
-        check.run(Workspace(_RefusingDevice(step), _TARGET, Random(0)))
-
-
-def test_a_device_without_one_copy_is_watched_while_it_does_the_rest(monkeypatch):
-    monkeypatch.setattr(robustness, "checking_allocator", MagicMock())
-    device = _RefusingDevice("sync_memcpy_htod", Code.UNIMPLEMENTED)
-    robustness.keeps_to_its_heap(Workspace(device, _TARGET, Random(0)))
-
-    assert {"host_memory_allocate", "record_event", "memcpy_htod"} <= device.performed
+from modular_tf.check.outcome import Verdict
+from tests.check.trying import defect_job
 
 
 @pytest.mark.parametrize(
@@ -67,16 +15,18 @@ def test_a_device_without_one_copy_is_watched_while_it_does_the_rest(monkeypatch
         ("filesystem", "files-are-refused", "FS-170", ["FS-156", "FS-235"]),
     ],
 )
-def test_what_cannot_copy_or_write_fails_there_and_blocks_the_rest(kind, defect, fails, others):
-    outcomes = outcomes_of(defect_job(kind, defect, [*others, fails], kind=kind), jobs=1)
+def test_what_cannot_copy_or_write_fails_there_and_blocks_the_rest(
+    kind, defect, fails, others, outcomes_of
+):
+    outcomes = outcomes_of(defect_job(kind, defect, [*others, fails], kind=kind))
 
     assert outcomes.pop(fails).verdict is Verdict.FAILED
     assert [one.verdict for one in outcomes.values()] == [Verdict.BLOCKED] * 2
     assert {one.message.rpartition(": ")[2] for one in outcomes.values()} == {f"see {fails}"}
 
 
-def test_files_of_long_paths_that_are_cut_are_found():
+def test_files_of_long_paths_that_are_cut_are_found(outcomes_of):
     job = defect_job("filesystem", "long-paths-are-cut", ["FS-357"])
-    cut = outcomes_of(job, jobs=1)["FS-357"]
+    cut = outcomes_of(job)["FS-357"]
 
     assert (cut.verdict, cut.expected, cut.found) == (Verdict.FAILED, "b'one'", "b'two'")

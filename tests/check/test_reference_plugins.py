@@ -1,4 +1,8 @@
-"""The reference plugins keep every rule, up to the highest level, and leave nothing behind."""
+"""The reference plugins keep every rule, up to the highest level, and leave nothing behind.
+
+This is the kit as users run it, before a release; each run tries the same checks in one process for
+each plugin (tests/contrib/test_conformance.py).
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from modular_tf.check.run import check_plugins
 from modular_tf.check.settings import CheckSettings
 from tests.check.trying import FINE
 from tests.contrib.built_plugin import installed_plugin
-from tests.fixtures.matrices import sampled
+from tests.fixtures.matrices import BEYOND_THE_SAMPLE
 
 _AT_LENGTH = {
     "large_bytes": 1 << 18, "many": 200, "pressure_mib": 64, "programs": 10, "repeat": 200,
@@ -20,16 +24,14 @@ _AT_LENGTH = {
 _QUICKLY = {
     "large_bytes": 1 << 16, "many": 40, "pressure_mib": 32, "programs": 5, "repeat": 30,
 }  # fmt: skip
-# tests/contrib tries the same plugins by all checks in one process; here it is the whole kit.
-_SAMPLE = [("posix_filesystem", "file://", _QUICKLY), ("host_device", None, _QUICKLY)]
 _CASES = [
-    *_SAMPLE,
-    ("posix_filesystem", "", _QUICKLY),
+    *(("posix_filesystem", scheme, _QUICKLY) for scheme in ("", "file://")),
     *((name, None, _AT_LENGTH) for name in ("ram_filesystem", "posix_filesystem", "host_device")),
 ]
 
 
-@pytest.mark.parametrize("case", sampled(_CASES, _SAMPLE), ids=lambda case: f"{case[0]} {case[1]}")
+@BEYOND_THE_SAMPLE
+@pytest.mark.parametrize("case", _CASES, ids=lambda case: f"{case[0]} {case[1]}")
 def test_a_reference_plugin_passes_everything(case, tmp_path):
     """On a filesystem of this machine, below a root of the user's, of which nothing is left."""
     name, scheme, options = case

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import mmap
 import os
-from contextlib import ExitStack
 from itertools import count
 
 import pytest
 
 from modular_tf.check.device.memory import must_return_memory
-from modular_tf.check.device.workspace import expect_apart
 from modular_tf.check.expectation import Deviation
-from modular_tf.check.options import Options
-from modular_tf.check.under_load import must_not_grow, rounds_of
+from modular_tf.check.under_load import must_not_grow
 
 _ROUNDS = 200
 _SIZE, _FEW_ROUNDS = 8 << 20, 16
@@ -32,21 +29,7 @@ def _open():
     return os.open(os.devnull, os.O_RDONLY)
 
 
-def test_what_gives_everything_back_does_not_leak():
-    rounds = []
-    must_not_grow(lambda: rounds.append(os.close(_open())), _ROUNDS, "opening")
-
-    assert len(rounds) > _ROUNDS
-
-
-def test_descriptors_are_seen_long_before_there_are_none_left(opened):
-    with pytest.raises(Deviation, match="opening leaves descriptors behind"):
-        must_not_grow(lambda: opened.append(_open()), 100_000, "opening")
-    assert len(opened) < _ROUNDS
-
-
-@pytest.mark.parametrize("every", [2, 3, 8])
-@pytest.mark.parametrize("rounds", [20, _ROUNDS])
+@pytest.mark.parametrize(("every", "rounds"), [(2, 20), (3, _ROUNDS), (8, 20)])
 def test_what_leaks_now_and_then_is_seen(opened, every, rounds):
     numbers = count()
 
@@ -58,28 +41,9 @@ def test_what_leaks_now_and_then_is_seen(opened, every, rounds):
         must_not_grow(work, rounds, "opening")
 
 
-@pytest.mark.parametrize(("size", "rounds"), [(3, _ROUNDS), (12, _ROUNDS), (30, _ROUNDS), (1, 2)])
+@pytest.mark.parametrize(("size", "rounds"), [(0, _ROUNDS), (30, _ROUNDS), (1, 2)])
 def test_a_pool_that_fills_is_no_leak(opened, size, rounds):
     must_not_grow(lambda: len(opened) < size and opened.append(_open()), rounds, "opening")
-
-
-def test_mappings_are_seen():
-    with ExitStack() as held:
-
-        def work():
-            # Pages of other rights lie between them, or the kernel would make them one.
-            for protection in (mmap.PROT_READ, mmap.PROT_READ | mmap.PROT_WRITE):
-                held.enter_context(mmap.mmap(-1, mmap.PAGESIZE, prot=protection))
-
-        with pytest.raises(Deviation, match="mapping leaves mappings behind"):
-            must_not_grow(work, _ROUNDS, "mapping")
-
-
-@pytest.mark.parametrize(
-    ("options", "most", "rounds"), [({}, 5000, 2000), ({"repeat": 20}, 5000, 20), ({}, 256, 256)]
-)
-def test_the_options_decide_how_often(options, most, rounds):
-    assert rounds_of(Options(**options), most) == rounds
 
 
 # ---- The memory of a device ----
@@ -97,7 +61,7 @@ def test_memory_that_is_given_back_or_pooled_is_not_missed():
     must_return_memory(work, _SIZE, 4 * _FEW_ROUNDS, "work")
 
 
-@pytest.mark.parametrize("every", [1, 2, 3])
+@pytest.mark.parametrize("every", [1, 3])
 def test_memory_that_stays_with_the_process_is_missed(every):
     kept, numbers = [], count()
 
@@ -108,24 +72,3 @@ def test_memory_that_stays_with_the_process_is_missed(every):
 
     with pytest.raises(Deviation, match="work leaves memory behind"):
         must_return_memory(work, _SIZE, _FEW_ROUNDS, "work")
-
-
-def test_memory_that_the_device_has_no_longer_is_missed():
-    free = [10 * _SIZE * _FEW_ROUNDS]
-
-    def take():
-        free[0] -= _SIZE
-
-    with pytest.raises(Deviation, match="work leaves memory behind"):
-        must_return_memory(take, _SIZE, _FEW_ROUNDS, "work", free=lambda: free[0])
-
-
-@pytest.mark.parametrize("ranges", [[], [(0, 8)], [(8, 4), (0, 8)], [(0, 0), (0, 8)]])
-def test_ranges_that_touch_are_apart(ranges):
-    expect_apart(ranges, "memories")
-
-
-@pytest.mark.parametrize("ranges", [[(0, 8), (7, 1)], [(4, 4), (0, 5)], [(0, 8), (0, 8)]])
-def test_ranges_that_share_a_byte_are_not(ranges):
-    with pytest.raises(Deviation, match="two memories overlap"):
-        expect_apart(ranges, "memories")

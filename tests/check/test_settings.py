@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import ast
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-import modular_tf.check
 from modular_tf.check import settings
 from modular_tf.check.catalogue import all_checks, all_rules
 from modular_tf.check.level import Level
-from modular_tf.check.options import OPTIONS
 from modular_tf.check.outcome import BAD, Verdict
 from modular_tf.check.plan import selected
 from modular_tf.check.pytest_plugin import settings_for
@@ -74,6 +70,7 @@ def test_a_whole_file_is_read(settings_of):
     assert found.known == (KnownDeviation("FS-157", "so it is", "mine://"),)
     assert found.profile.excuse(frozenset({"append"})) == "skip"
     assert found.profile.excuse(frozenset({"parents"})) == "note"
+    assert found.profile.excuse(frozenset({"parents", "append"})) == "skip"
 
 
 def test_the_published_sample_names_what_it_means(settings_of):
@@ -104,31 +101,26 @@ def test_an_empty_file_decides_nothing_and_the_command_line_may_name_a_profile(s
     [
         ("levle = 3", "unknown keys"),
         ("level = 6", "expected a whole number from 1 to 5"),
-        ("level = '3'", "expected a whole number"),
         ("profile = 'none'", "no profile 'none'"),
-        ("skip = 'FS-156'", "expected a list"),
         ("skip = [3]", "expected a list of strings"),
         ("[[known]]\ncheck = 'FS-999'\nreason = 'r'", "expected the id of one"),
-        ("[[known]]\ncheck = 'FS-156'", "needs a reason"),
         ("[[known]]\ncheck = 'FS-156'\nreason = ' '", "needs a reason"),
-        ("known = [3]", "expected a list of tables"),
         ("profile = 'm'\n[profiles]\nm = 3", "expected a table"),
         ("profile = 'm'\n[profiles.m.traits]\nwings = 'skip'", r"traits: unknown keys \['wings'\]"),
         ("profile = 'm'\n[profiles.m.traits]\nparents = 'forgive'", "expected one of"),
-        ("profile = 'm'\n[profiles.m]\nlike = 'none'", "no profile 'none'"),
         ("profile = 'm'\n[profiles.m.options]\nmany = 'all'", "many: expected a whole number"),
         ("[options]\nreapeat = 3", "did you mean repeat"),
+        ("[options]\nschemes = 'ram'", "schemes: expected .*, found"),
+        ("[options]\nclock_tolerance_s = 0", "clock_tolerance_s: expected .*, found"),
+        ("[options]\nload_seconds = inf", "load_seconds: expected .*, found"),
+        ("[options]\nprepared = 1", "prepared: expected .*, found"),
+        ("[options]\nlarge_bytes = 1.5", "large_bytes: expected .*, found"),
         ("=", "cannot be read as TOML"),
     ],
 )
 def test_a_wrong_file_is_refused_with_the_reason(settings_of, text, about):
     with pytest.raises(ConfigError, match=about):
         settings_of(text)
-
-
-def test_a_file_that_is_not_there_is_an_error(tmp_path):
-    with pytest.raises(ConfigError, match="cannot be read"):
-        decided("", path=str(tmp_path / "none.toml"))
 
 
 def test_the_nearest_file_above_is_found(tmp_path):
@@ -143,46 +135,6 @@ def test_the_nearest_file_above_is_found(tmp_path):
 
 # ---- Options of checks ---------------------------------------------------------------------------
 
-_SAMPLES = {  # a value that is right, and one that is wrong
-    "capacity_option": ("limit", 3),
-    "clock_tolerance_s": (0.5, 0),
-    "create_roots": (False, "no"),
-    "large_bytes": (1 << 20, 1.5),
-    "large_files": (70_000, 0),
-    "load_seconds": (2, float("inf")),
-    "longest_program": (20, 0),
-    "many": (40, True),
-    "ops": (("Relu*",), "Relu"),
-    "ordinals": ((0, 1), 0),
-    "prepared": (True, 1),
-    "pressure_mib": (32, "32"),
-    "programs": (60, -1),
-    "repeat": (20, "often"),
-    "schemes": (("ram", ""), "ram"),
-}
-
-
-def test_every_option_is_read_by_a_check_and_has_samples():
-    read = set()
-    for path in Path(modular_tf.check.__file__).parent.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            match node:
-                case ast.Attribute(value=asked, attr=name) if name in OPTIONS:
-                    if ast.unparse(asked).endswith(("options", "for_checks")):
-                        read.add(name)
-
-    assert read == {*OPTIONS} == {*_SAMPLES}
-
-
-@pytest.mark.parametrize("name", OPTIONS)
-def test_an_option_has_a_value_of_its_shape(settings_of, name):
-    right, wrong = _SAMPLES[name]
-    assert settings_of(f"[options]\n{name} = {json.dumps(right)}\n").options == {name: right}
-
-    value = "inf" if wrong == float("inf") else json.dumps(wrong)
-    with pytest.raises(ConfigError, match=f"options: {name}: expected .*, found "):
-        settings_of(f"[options]\n{name} = {value}\n")
-
 
 def test_options_of_a_test_class_are_looked_at_too(tmp_path):
     with pytest.raises(ConfigError, match="repeat: expected a whole number"):
@@ -196,19 +148,8 @@ def test_options_of_a_test_class_are_looked_at_too(tmp_path):
 def test_the_default_profile_excuses_nothing():
     assert profile_names()[0] == DEFAULT_PROFILE
     assert bundled_profile(DEFAULT_PROFILE).excuse(frozenset(TRAITS)) is None
+    assert {trait for check in _CHECKS for trait in check.traits} == {*TRAITS}
     assert [bundled_profile(name).name for name in profile_names()] == profile_names()
-
-
-def test_profiles_know_the_traits_of_checks():
-    assert {trait for check in _CHECKS for trait in check.traits} == set(TRAITS)
-
-
-def test_the_furthest_excuse_counts():
-    profile = Profile("p", traits={"parents": "note", "writes": "skip"})
-
-    assert profile.excuse(frozenset({"parents"})) == "note"
-    assert profile.excuse(frozenset({"parents", "writes"})) == "skip"
-    assert profile.excuse(frozenset({"append"})) is None
 
 
 # ---- Selection -----------------------------------------------------------------------------------
@@ -218,27 +159,20 @@ def _ids(**values):
     return {check.id for check in selected(replace(CheckSettings(), **values), KINDS)}
 
 
-@pytest.mark.parametrize("level", Level)
-def test_a_level_takes_those_below_with_it(level):
-    expected = {check.id for check in _CHECKS if check.level <= level}
-
-    assert _ids(level=level) == expected
-    assert expected
+def test_a_level_takes_those_below_with_it():
+    for level in Level:
+        assert _ids(level=level) == {check.id for check in _CHECKS if check.level <= level} != set()
 
 
 def test_a_name_is_an_id_a_group_or_a_glob():
     group = all_checks()["FS-156"].group
 
     assert _ids(only=("FS-156",)) == {"FS-156"}
-    assert _ids(only=("fs-156",)) == {"FS-156"}
+    assert _ids(only=("fs-156",), level=Level.LOADS) == {"FS-156"}  # at any level
+    assert _ids(only=("FS-156",), skip=("FS-156",)) == set()
     assert "FS-156" in _ids(only=(group,))
     assert {"FS-156", "FS-157"} <= _ids(only=("FS-15?",))
     assert "FS-156" not in _ids(skip=(group,))
-
-
-def test_what_is_named_is_tried_at_any_level():
-    assert _ids(only=("FS-156",), level=Level.LOADS) == {"FS-156"}
-    assert _ids(only=("FS-156",), skip=("FS-156",)) == set()
 
 
 def test_a_group_is_tried_up_to_the_level_unless_it_is_of_a_higher_one_alone():
@@ -249,7 +183,6 @@ def test_a_group_is_tried_up_to_the_level_unless_it_is_of_a_higher_one_alone():
     assert _ids(only=("load",)) == robust
     assert _ids(only=("load",), level=Level.HARD) == set(load)
     assert _ids(only=("load", "FS-321")) == robust | {"FS-321"}
-    assert _ids(only=("FS-32[0-9]",)) == {"FS-323", "FS-329"}
     assert _ids(only=("sequences",)) == {"FS-320", "SE-300"}
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from functools import partial
 
 import pytest
 
@@ -47,21 +46,6 @@ def test_a_docstring_is_the_rule(suite):
     assert check.run is names_that_go
 
 
-def test_a_check_may_differ_from_its_suite(suite):
-    @suite.check("FS-998", level=Level.HARD, traits="", seconds=3)
-    def one(_):
-        """It holds.
-
-        Otherwise: It breaks.
-        Remedy: Mend it.
-        Source: POSIX
-        """
-
-    (check,) = suite.checks
-    assert (check.level, check.traits, check.seconds) == (Level.HARD, frozenset(), 3)
-    assert check.rule.source == "POSIX"
-
-
 @pytest.mark.parametrize(
     "text",
     [None, "It holds.", "It holds.\n\nOtherwise: It breaks.", "It holds.\n\nRemedy: Mend it."],
@@ -73,25 +57,6 @@ def test_a_rule_is_stated_whole(suite, text):
     one.__doc__ = text
     with pytest.raises(ValueError, match="the check FS-998 must state its rule"):
         suite.check("FS-998")(one)
-
-
-def test_a_rule_may_stand_beside_its_function(suite):
-    stated = ("It is read.", "It is lost.", "Read it.", "")
-    suite.check("FS-998", "read", rule=stated)(partial(print, "of a row"))
-
-    (check,) = suite.checks
-    assert (check.rule.requirement, check.rule.remedy) == ("It is read.", "Read it.")
-    assert check.rule.source == "filesystem.h, read"
-
-
-def test_a_rule_of_the_loader_is_stated_once(suite):
-    judged = []
-    suite.judge("FS-001 FS-002", level=Level.LOADS)(lambda *given: judged.append(given))
-    for check in suite.checks:
-        check.run("plugin")
-
-    assert judged == [("FS-001", "plugin"), ("FS-002", "plugin")]
-    assert {check.level for check in suite.checks} == {Level.LOADS}
 
 
 def test_rules_are_stated_where_the_interpreter_leaves_docstrings_out():

@@ -1,12 +1,11 @@
-"""Trying checks on one plugin, in processes of their own."""
+"""Jobs of the kit: the trial of checks on one plugin."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 
-from modular_tf.check.job import Job, Limits
+from modular_tf.check.job import Job
 from modular_tf.check.outcome import Pass, Verdict
-from modular_tf.check.run import CheckProcesses
 from modular_tf.check.target import Target
 from tests.check.building import DEFECT_VARIABLE, defective_plugin
 
@@ -34,11 +33,3 @@ def ids_by_group(checks, reached):
         if reached in check.ways:
             groups[check.group].append(check.id)
     return list(groups.values())
-
-
-def outcomes_of(*jobs, **limits):
-    """Try jobs side by side, and return what became of the checks by their ids."""
-    with CheckProcesses(Limits(**limits)) as processes:
-        results = processes.run(list(jobs))
-    assert [result.fault for result in results if result.fault is not None] == []
-    return {outcome.check_id: outcome for result in results for outcome in result.outcomes}

@@ -19,7 +19,7 @@ from modular_tf.check.sequences import GROUP, session_of_group
 from modular_tf.check.session import session_of
 from modular_tf.check.target import Target
 
-OPTIONS = Options(large_bytes=1 << 18, many=200, pressure_mib=32, programs=3, repeat=50)
+OPTIONS = Options(large_bytes=1 << 16, many=40, pressure_mib=32, programs=3, repeat=30)
 
 
 def main(library, kind, scheme=None):

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from functools import partial
 
 from modular_tf.abi.status_codes import Code
-from modular_tf.check.device.by_slots import SlotMemory
 from modular_tf.check.device.session import DeviceSession
 from modular_tf.check.outcome import Pass
 from modular_tf.check.target import Target
@@ -113,22 +112,6 @@ def report_facts():
         assert device.facts().pci_bus_id == "0001:02:03.4"
 
 
-def share_between_devices():
-    """A copy on the second device waits for work of the first one, and reads its memory."""
-    with raw_device(LIBRARY) as one, raw_device(LIBRARY, 1) as two:
-        data, memory, result = one.bytes(4096), one.memory(4096), two.buffer(4096)
-        first, second, other = one.stream(), two.stream(), two.memory(4096)
-        gate = one.held(first)
-        one.memcpy_htod(first, memory, one.buffer(data), 4096)
-        two.create_stream_dependency(second, first).must_be_ok()
-        two.memcpy_dtod(second, other, memory, 4096).must_be_ok()
-        two.memcpy_dtoh(second, result, other, 4096).must_be_ok()
-        assert result.content() == bytes(4096)
-        gate.open()
-        two.done(second)
-        assert result.content() == data
-
-
 def fail_calls(device):
     for function, slot, names in CALLS:
         things = {
@@ -223,45 +206,6 @@ def fail_events():
         assert device.nanoseconds(timer).value == 0
 
 
-def refuse_operands(device):
-    """Memory that is missing, and ranges that overlap, by OpenCL's own names of the error."""
-    device.deallocate(SlotMemory(4096, 8))  # of nobody: left alone
-    stream, nothing = device.stream(), SlotMemory(0, 8)
-    for answer in (
-        device.memcpy_htod(stream, nothing, device.buffer(8), 8),
-        device.memcpy_dtod(stream, nothing, device.memory(8), 8),
-        device.mem_zero(stream, nothing, 8),
-        device.memset(stream, nothing, 1, 8),
-        device.memset32(stream, nothing, 1, 8),
-    ):
-        assert answer.code == Code.INVALID_ARGUMENT, answer
-        assert "clEnqueueSVMMem" in answer.message, answer
-        assert "CL_INVALID_VALUE (-30)" in answer.message, answer
-    memory = device.memory(64)
-    answer = device.memcpy_dtod(stream, memory.part(8, 16), memory, 16)
-    expected = Code.INVALID_ARGUMENT, "clEnqueueSVMMemcpy: CL_MEM_COPY_OVERLAP (-8)"
-    assert code_and_message(answer) == expected
-    device.done(stream)
-
-
-def destroy_streams_in_use(device):
-    """From inside a callback: OpenCL and the thread that is left finish the rest."""
-    stream, other = device.create_stream().value, device.stream()
-    gate, log = device.held(stream), []
-
-    def destroy():
-        device.destroy_stream(stream)
-        return Code.INTERNAL, "after the end"
-
-    device.call_back(stream, destroy)
-    for _ in range(3):
-        device.call_back(stream, lambda: log.append("behind"))
-    device.create_stream_dependency(other, stream).must_be_ok()
-    gate.open()
-    device.done(other)
-    assert log == ["behind"] * 3
-
-
 def leave_to_the_end(device):
     """What nobody gives back goes with the device."""
     device.access.allocate(64)
@@ -275,14 +219,11 @@ if sys.argv[2:] == ["events"]:
 else:
     find_devices()
     report_facts()
-    share_between_devices()
     for case in (
         fail_calls,
         refuse_callbacks,
         lack_memory,
         fail_commands_later,
-        refuse_operands,
-        destroy_streams_in_use,
         leave_to_the_end,
     ):
         with raw_device(LIBRARY) as one:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import subprocess
-from collections import Counter
 
 import pytest
 
-from modular_tf import PluginService
 from modular_tf.loading.filesystem_tables import FILESYSTEM_OPS
 from tests.contrib.built_plugin import built_plugin, installed_plugin
 
@@ -72,31 +70,3 @@ def test_a_filesystem_leaves_to_the_host_what_the_host_does_as_well(service, sch
     assert {slot for slot in slots if not tables.offers(slot)} == {
         "flush_caches", *lacking, *others,
     }  # fmt: skip
-
-
-COMMON = {"Add": 7, "AddV2": 10, "Cast": 121, "MatMul": 2, "Relu": 10}
-
-
-@pytest.mark.parametrize(
-    ("name", "device_type", "counts"),
-    [
-        ("host_kernels", "CPU", {**COMMON, "Max": 20, "Sum": 20}),
-        ("opencl_kernels", "OPENCL", COMMON),
-    ],
-)
-def test_each_type_of_each_operation_is_registered_once(name, device_type, counts):
-    with PluginService() as service:
-        service.load(str(built_plugin(name)))
-        kernels = service.kernels(plugin=name)
-
-    assert Counter(each.op for each in kernels) == counts
-    assert {each.device_type for each in kernels} == {device_type}
-    assert len({(each.op, each.constraint_pairs, each.host_args) for each in kernels}) == len(
-        kernels
-    )
-    in_host_memory = {each.op for each in kernels if "reduction_indices" in each.host_args}
-    assert in_host_memory == counts.keys() & {"Max", "Sum"}
-    assert all(
-        each.host_args == (("reduction_indices",) if each.op in in_host_memory else ())
-        for each in kernels
-    )

@@ -1,9 +1,10 @@
-"""The message of a failing operation of a filesystem plugin names what it was about."""
+"""Filesystem plugins name the path that is at fault, and refuse the use of a closed file."""
 
 from __future__ import annotations
 
 import pytest
 
+from modular_tf.abi.status_codes import Code
 from tests.contrib.built_plugin import installed_plugin
 from tests.contrib.raw_plugins import raw_filesystem
 
@@ -28,18 +29,36 @@ FAILING = [
 FAILING_TO_MOVE = [("missing", "elsewhere"), ("in the way", "missing/below")]
 
 
-@pytest.mark.parametrize(
-    ("plugin", "scheme"), [("posix_filesystem", "file"), ("ram_filesystem", "ram")]
+@pytest.fixture(
+    params=[("posix_filesystem", "file"), ("ram_filesystem", "ram")], ids=lambda p: p[0]
 )
-def test_the_message_of_a_failure_names_the_path_that_is_at_fault(plugin, scheme, tmp_path):
-    with raw_filesystem(installed_plugin(plugin), scheme, tmp_path) as fs:
-        fs.make_file("in the way")
-        for slot, name in FAILING:
-            answer = getattr(fs, slot)(fs.path(name))
-            assert not answer.ok, slot
-            assert name in answer.message, (slot, answer)
-        for source, target in FAILING_TO_MOVE:
-            for move in (fs.rename_file, fs.copy_file):
-                answer = move(fs.path(source), fs.path(target))
-                assert not answer.ok, move
-                assert "missing" in answer.message, answer
+def fs(request, tmp_path):
+    """The filesystem of a plugin, by its slots."""
+    plugin, scheme = request.param
+    with raw_filesystem(installed_plugin(plugin), scheme, tmp_path) as made:
+        yield made
+
+
+def test_the_message_of_a_failure_names_the_path_that_is_at_fault(fs):
+    fs.make_file("in the way")
+    for slot, name in FAILING:
+        answer = getattr(fs, slot)(fs.path(name))
+        assert not answer.ok, slot
+        assert name in answer.message, (slot, answer)
+    for source, target in FAILING_TO_MOVE:
+        for move in (fs.rename_file, fs.copy_file):
+            answer = move(fs.path(source), fs.path(target))
+            assert not answer.ok, move
+            assert "missing" in answer.message, answer
+
+
+def test_a_closed_file_is_not_used_again(fs):
+    """This package never asks for that."""
+    uri = fs.path("closed")
+    with fs.new_writable_file(uri).opened() as writer:
+        writer.append(b"before").must_be_ok()
+        writer.close().must_be_ok()
+        writer.append(b"late").must_be(Code.FAILED_PRECONDITION)
+        for late in (writer.tell, writer.flush, writer.sync, writer.close):
+            late().must_be(Code.FAILED_PRECONDITION)
+    assert fs.content(uri) == b"before"

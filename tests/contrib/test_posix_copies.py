@@ -10,12 +10,10 @@ import pytest
 
 from modular_tf.errors import (
     FailedPreconditionError,
-    InvalidArgumentError,
     ModularTFError,
     NotFoundError,
-    ResourceExhaustedError,
 )
-from tests.contrib.disk import CONTENT, DIRECTORY, EMPTY, FILE, OTHER, OTHER_CONTENT
+from tests.contrib.disk import CONTENT, DIRECTORY, EMPTY, FILE, OTHER
 
 ACCESS_LIST, DEFAULT_LIST = "system.posix_acl_access", "system.posix_acl_default"
 
@@ -52,23 +50,6 @@ def test_a_file_that_reports_a_wrong_size_is_copied_whole(disk, source):
         assert disk.read(target) == Path(source).read_bytes()
 
 
-def test_a_character_device_is_written_to(disk):
-    disk.fs.copy_file(disk.uri(FILE), "/dev/null")
-    assert Path("/dev/null").is_char_device()
-    with pytest.raises(ResourceExhaustedError):
-        disk.fs.copy_file(disk.uri(FILE), "/dev/full")
-
-
-def test_bytes_that_the_kernel_does_not_move_between_disks_arrive(disk, tmp_path_factory):
-    assert Path("/dev/shm").stat().st_dev != disk.root.stat().st_dev
-    target = Path(f"/dev/shm/{tmp_path_factory.getbasetemp().name}-{os.getpid()}")
-    try:
-        disk.fs.copy_file(disk.uri(OTHER), str(target))
-        assert target.read_bytes() == OTHER_CONTENT
-    finally:
-        target.unlink()
-
-
 def test_holes_stay_holes_beyond_two_gibibytes(disk):
     size = (2 << 30) + 12345
     with (disk / "sparse").open("wb") as file:
@@ -82,18 +63,10 @@ def test_holes_stay_holes_beyond_two_gibibytes(disk):
     assert (disk / "copy").stat().st_blocks <= 2 * (disk / "sparse").stat().st_blocks
 
 
-def test_a_file_of_nothing_but_a_hole_is_copied_as_one(disk):
-    (disk / "hole").touch()
-    os.truncate(disk / "hole", 10 << 30)
-    disk.call("copy_file", "hole", "copy")
-    assert (disk / "copy").stat().st_size == 10 << 30
-    assert (disk / "copy").stat().st_blocks < 100
-
-
 # ---- rights ----
 
 
-@pytest.mark.parametrize("mode", [0o600, 0o640, 0o444, 0o755, 0o666, 0o4711])
+@pytest.mark.parametrize("mode", [0o444, 0o666, 0o4711])
 def test_a_new_copy_has_the_rights_of_its_source(disk, mode):
     """As with cp and TensorFlow: less the umask, and without the bits that lend rights."""
     for name in (FILE, EMPTY):
@@ -102,8 +75,7 @@ def test_a_new_copy_has_the_rights_of_its_source(disk, mode):
         assert mode_of(disk / f"new {name}") == mode & 0o777 & ~umask()
 
 
-@pytest.mark.parametrize("source", [0o600, 0o666])
-@pytest.mark.parametrize("target", [0o600, 0o640, 0o644])
+@pytest.mark.parametrize(("source", "target"), [(0o600, 0o644), (0o666, 0o600)])
 def test_a_replaced_file_keeps_its_rights(disk, source, target):
     (disk / FILE).chmod(source)
     (disk / OTHER).chmod(target)
@@ -184,14 +156,7 @@ def test_a_copy_through_another_name_of_the_file_does_nothing(disk):
     assert (disk / "hard").samefile(disk / FILE)
 
 
-def test_a_copy_takes_the_longest_name(disk):
-    disk.call("copy_file", FILE, "n" * 255)
-    assert disk.read("n" * 255) == CONTENT
-    with pytest.raises(InvalidArgumentError):
-        disk.call("copy_file", FILE, "n" * 256)
-
-
-@pytest.mark.parametrize("spare", [0, 5, 20])
+@pytest.mark.parametrize("spare", [0, 20])
 def test_a_copy_takes_the_longest_path(disk, spare):
     """Where the names of unfinished copies have no room behind the path of the folder."""
     room = os.pathconf("/", "PC_PATH_MAX") - 1 - len(os.fsencode(disk.root)) - len("/t") - spare

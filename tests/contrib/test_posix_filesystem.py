@@ -26,12 +26,6 @@ from modular_tf.errors import (
 )
 from tests.contrib.disk import CONTENT, FILE, OTHER, OTHER_CONTENT
 
-
-def test_the_time_of_a_change_has_every_nanosecond(disk):
-    os.utime(disk / FILE, ns=(1, 1_234_567_890_123_456_789))
-    assert disk.call("stat", FILE).mtime_nsec == 1_234_567_890_123_456_789
-
-
 # ---- deletions ----
 
 
@@ -139,13 +133,6 @@ def test_a_full_disk_is_reported_by_close_at_the_latest_and_from_then_on(disk, s
             file.close()
 
 
-def test_a_full_disk_is_reported_by_a_long_append(disk):
-    file = disk.fs.new_writable_file("/dev/full")
-    for call in (lambda: file.append(bytes(1 << 20)), file.close):
-        with pytest.raises(ResourceExhaustedError):
-            call()
-
-
 def test_a_failing_read_names_the_file(disk):
     with disk.fs.new_random_access_file("/proc/self/mem") as file:
         with pytest.raises(ModularTFError, match="/proc/self/mem") as raised:
@@ -171,12 +158,6 @@ def test_a_pipe_is_written_and_synced(disk):
 
 
 # ---- renames ----
-
-
-def test_a_rename_of_a_link_moves_the_link(disk):
-    (disk / "link").symlink_to("dir")
-    disk.call("rename_file", "link", "moved")
-    assert (disk / "moved").is_symlink()
 
 
 @pytest.mark.parametrize("target", ["hard", "dir/hard"])
@@ -214,29 +195,6 @@ def test_a_rename_to_a_link_to_it_from_another_disk_is_refused(disk):
         assert link.read_bytes() == OTHER_CONTENT
 
 
-def test_a_rename_is_atomic_for_readers(disk):
-    """They find one of the two files, whole."""
-    contents = [bytes([65 + number]) * 4096 for number in range(2)]
-    (disk / "target").write_bytes(contents[0])
-    failures = []
-    done = threading.Event()
-
-    def watch():
-        while not done.is_set():
-            data = disk.read("target")
-            if data not in contents:
-                failures.append(data)
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    for number in range(200):
-        (disk / "next").write_bytes(contents[number % 2])
-        disk.call("rename_file", "next", "target")
-    done.set()
-    watcher.join()
-    assert failures == []
-
-
 # ---- patterns ----
 
 
@@ -245,9 +203,7 @@ def test_a_rename_is_atomic_for_readers(disk):
     [
         ("[!a-f]*", ["other"]),
         ("fu*/in*", ["full/inner"]),
-        ("file", ["file"]),
         ("file/*", []),
-        ("none/*", []),
         ("[", []),
         (r"dir/a\*b", ["dir/a*b"]),
         ("dir/a[*]b", ["dir/a*b"]),

@@ -10,21 +10,13 @@ from tests.hostile.run import outcome_of
 LIBRARIES = {library.name: library for library in hostile_libraries()}
 SAMPLE = [
     "device-hang-init",
-    "filesystem-close-all-init",
-    "filesystem-kill-ancestors-init",
     "device-change-environment-init",
     "filesystem-needed-missing",
     "unfit-LD-003",
-    "device-preload-init",
-    "filesystem-crash-later-init",
     "device-exit-later-init",
     "filesystem-cancel-later-init",
-    "device-crash-at-exit-init",
     "device-overwrite-tables-later-init",
-    "filesystem-hang-at-exit-init",
     "filesystem-crash-when-unloaded-init",
-    "device-wait-in-a-thread-init",
-    "filesystem-most-descriptors-init",
     "device-mappings-init",
 ]
 

@@ -45,8 +45,8 @@ def _read(filesystem, _path=_FILE):
         return reader.read(0, 5)
 
 
-def _read_to_the_end(filesystem, _path):
-    with filesystem.open(_FILE, "rb") as file:
+def _read_to_the_end(filesystem, path):
+    with filesystem.open(path, "rb") as file:
         return file.read()
 
 
@@ -65,8 +65,25 @@ def _made(operation):
     return lambda filesystem, path: getattr(filesystem, operation)(path)
 
 
+def _copy_of_the_file(filesystem, path):
+    filesystem.copy_file(_FILE, path)
+    return _read_to_the_end(filesystem, path)
+
+
+def _children_with_one_made(filesystem, _path):
+    filesystem.create_dir(f"{_ROOT}/made")
+    return sorted(filesystem.get_children(_ROOT))
+
+
+def _deleted(filesystem, path):
+    filesystem.create_dir(path)
+    return filesystem.delete_recursively(path)
+
+
 _exists, _stat, _size = _made("path_exists"), _made("stat"), _made("get_file_size")
 _children, _matching = _made("get_children"), _made("get_matching_paths")
+_is_directory, _translate = _made("is_directory"), _made("translate_name")
+_ABSENT, _OTHER = f"{_ROOT}/absent", f"{_ROOT}/other"
 _NO_CHILD = "which no child can have"
 _REFUSED = {
     "code-99": (_exists, _FILE, UnknownError, None),
@@ -76,8 +93,8 @@ _REFUSED = {
     "read-too-many": (_read, _FILE, InternalError, "read"),
     "read-error-with-data": (_read, _FILE, DataLossError, "the checksum does not match"),
     "read-fails": (_read_to_the_end, _FILE, UnavailableError, "the store is down"),
-    "append-fails": (_append, f"{_ROOT}/other", ResourceExhaustedError, "the disk is full"),
-    "tell-minus-one": (_tell, f"{_ROOT}/other", InternalError, "tell"),
+    "append-fails": (_append, _OTHER, ResourceExhaustedError, "the disk is full"),
+    "tell-minus-one": (_tell, _OTHER, InternalError, "tell"),
     "stat-untouched": (_stat, _FILE, InternalError, "stat"),
     "stat-negative": (_stat, _FILE, InternalError, "stat"),
     "size-minus-one": (_size, _FILE, InternalError, "get_file_size"),
@@ -93,7 +110,7 @@ _REFUSED = {
     "children-name-absolute": (_children, _ROOT, InternalError, _NO_CHILD),
     "children-throws": (_children, _ROOT, InternalError, "thrown by get_children"),
     "matching-entry-null": (_matching, f"{_ROOT}/*", InternalError, "get_matching_paths"),
-    "translate-null": (_exists, _FILE, InternalError, "translate_name"),
+    "translate-null": (_children, _FILE, InternalError, "translate_name"),
 }
 
 
@@ -108,43 +125,34 @@ def test_what_cannot_be_is_an_error(filesystem, call, path, error, message):
         call(filesystem, path)
 
 
-_ANSWERED = {
-    "message-null": (_exists, _FILE, False),
-    "message-not-utf8": (_exists, _FILE, False),
-    "message-aliased": (_exists, _FILE, False),
-    "open-without-handle": (_read, _FILE, b""),
-    "translate-empty": (_made("translate_name"), _FILE, ""),
-    "children-none-array-null": (_children, _ROOT, []),
-    "children-name-trailing-slash": (_children, _ROOT, ["folder", "good"]),
-    "children-name-not-utf8": (_children, _ROOT, ["good", "\udcff\udcfe"]),
-    "delete-recursively-leaves-some": (_made("delete_recursively"), _ROOT, (2, 1)),
-}
-
-
 @pytest.mark.parametrize(
     ("filesystem", "call", "path", "answer"),
-    [(variant, *row) for variant, row in _ANSWERED.items()],
-    ids=list(_ANSWERED),
+    [
+        ("message-null", _exists, _FILE, False),
+        ("message-not-utf8", _exists, _FILE, False),
+        ("message-aliased", _exists, _FILE, False),
+        # A status that nobody touched is success.
+        ("status-untouched", _exists, _ABSENT, True),
+        ("status-untouched", _children_with_one_made, _ROOT, ["file", "made"]),
+        # Short reads end nothing, and the end is found.
+        ("read-short", _copy_of_the_file, f"{_ROOT}/copy", b"hello"),
+        ("read-end-unsaid", _copy_of_the_file, f"{_ROOT}/copy", b"hello"),
+        ("open-without-handle", _read, _FILE, b""),
+        ("translate-empty", _translate, _FILE, ""),
+        ("children-none-array-null", _children, _ROOT, []),
+        ("children-name-trailing-slash", _children, _ROOT, ["folder", "good"]),
+        ("children-name-not-utf8", _children, _ROOT, ["good", "\udcff\udcfe"]),
+        ("paths-exist-lies", _made("paths_exist"), [_FILE, _ABSENT], [True, False]),
+        # A directory needs both, OK and true.
+        ("directory-ok-false", _is_directory, _FILE, False),
+        ("directory-ok-false", _is_directory, _ROOT, True),
+        ("delete-recursively-leaves-some", _made("delete_recursively"), _ROOT, (2, 1)),
+        ("delete-recursively-untouched", _deleted, f"{_ROOT}/made", (0, 0)),
+    ],
     indirect=["filesystem"],
 )
 def test_what_can_be_is_an_answer(filesystem, call, path, answer):
     assert call(filesystem, path) == answer
-
-
-@on("status-untouched")
-def test_a_status_that_nobody_touched_is_success(filesystem):
-    filesystem.create_dir(f"{_ROOT}/made")
-
-    assert filesystem.path_exists(f"{_ROOT}/absent") is True
-    assert "made" in filesystem.get_children(_ROOT)
-
-
-@on("read-short", "read-end-unsaid")
-def test_short_reads_end_nothing_and_the_end_is_found(filesystem):
-    filesystem.copy_file(_FILE, f"{_ROOT}/copy")
-
-    with filesystem.open(f"{_ROOT}/copy", "rb") as file:
-        assert file.read() == b"hello"
 
 
 @on("read-in-company")
@@ -157,37 +165,12 @@ def test_reads_of_one_file_run_in_parallel(filesystem):
 
 @on("close-fails")
 def test_a_failing_close_is_an_error_and_the_file_is_closed(filesystem):
-    writer = filesystem.new_writable_file(f"{_ROOT}/other")
+    writer = filesystem.new_writable_file(_OTHER)
     with pytest.raises(DataLossError, match="the upload was refused"):
         writer.close()
 
     writer.close()
     assert filesystem.open_count == 0
-
-
-@on("paths-exist-lies")
-def test_the_statuses_of_paths_exist_are_believed(filesystem):
-    assert filesystem.paths_exist([_FILE, f"{_ROOT}/absent"]) == [True, False]
-
-
-@on("directory-ok-false")
-def test_a_directory_needs_ok_and_true(filesystem):
-    assert filesystem.is_directory(_FILE) is False
-    assert filesystem.is_directory(_ROOT) is True
-
-
-@on("delete-recursively-untouched")
-def test_counts_that_nobody_set_are_zero(filesystem):
-    filesystem.create_dir(f"{_ROOT}/made")
-
-    assert filesystem.delete_recursively(f"{_ROOT}/made") == (0, 0)
-
-
-@on("translate-null")
-def test_a_name_that_is_null_is_an_error_of_every_operation(filesystem):
-    for operation in (filesystem.translate_name, filesystem.get_children):
-        with pytest.raises(InternalError, match="translate_name"):
-            operation(_FILE)
 
 
 @on("table-changes-later")

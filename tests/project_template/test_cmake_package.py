@@ -43,17 +43,12 @@ def project(tmp_path):
     return write
 
 
-def test_a_project_in_both_languages_builds(project):
-    configure_and_build(project("C", "CXX"), [_HERE])
-
-
-@pytest.mark.parametrize("language", SOURCES)
-def test_builds_of_wheels_find_it_by_themselves_for_each_language(project, language):
+def test_builds_of_wheels_find_it_by_themselves_for_both_languages(project):
     """scikit-build-core makes a prefix of each directory of what the entry point names."""
     (found,) = entry_points(group="cmake.prefix", name="modular_tf")
     prefixes = ";".join(found.load().__path__)
 
-    build = configure_and_build(project(language), [f"-DCMAKE_PREFIX_PATH={prefixes}"])
+    build = configure_and_build(project(*SOURCES), [f"-DCMAKE_PREFIX_PATH={prefixes}"])
     cache = (build / "CMakeCache.txt").read_text()
     assert f"modular_tf_DIR:PATH={cmake_directory()}\n" in cache
 

@@ -10,7 +10,7 @@ import pytest
 from modular_tf.check.project_template.project import KINDS, project_names, write_project
 from tests.architecture.document import blocks
 from tests.fixtures.machine import DEVELOPER_ENVIRONMENT
-from tests.fixtures.matrices import sampled
+from tests.fixtures.matrices import BEYOND_THE_SAMPLE
 from tests.fixtures.process_group import run_in_group
 from tests.project_template.building import TOOLS, made_environment
 
@@ -36,7 +36,8 @@ def environment(tmp_path, isolated_machine):
     return {**DEVELOPER_ENVIRONMENT, **homes, "PATH": path, "VIRTUAL_ENV": str(programs.parent)}
 
 
-@pytest.mark.parametrize("kind", sampled(KINDS, ["filesystem"]))
+@BEYOND_THE_SAMPLE
+@pytest.mark.parametrize("kind", KINDS)
 def test_every_command_works(kind, environment, tmp_path):
     names = project_names(kind, f"walked-{kind}")
     project = tmp_path / "project"

@@ -11,7 +11,7 @@ import yaml
 from packaging.requirements import Requirement
 
 import modular_tf
-from modular_tf.check.project_template.project import KINDS, project_names, render_project
+from modular_tf.check.project_template.project import project_names, render_project
 from modular_tf.errors import InvalidArgumentError
 from tests.fixtures.machine import DEVELOPER_ENVIRONMENT
 from tests.fixtures.process_group import run_in_group
@@ -40,8 +40,8 @@ BACKEND = """
 """
 
 
-def _files(kind="filesystem", source=None):
-    return render_project(project_names(kind, "my-plugin"), source)
+def _files(source=None):
+    return render_project(project_names("filesystem", "my-plugin"), source)
 
 
 def _workflow(files):
@@ -57,19 +57,17 @@ def _requirement(files):
     return found
 
 
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     ("source", "installs", "url"),
     [
         (None, DEFAULT, None),
-        (WHEEL, WHEEL, WHEEL),
         (CHECKOUT, CHECKOUT, CHECKOUT),
         ("./third_party/modular_tf", "./third_party/modular_tf", None),
         (f"modular_tf @ {WHEEL}", f"modular_tf @ {WHEEL}", WHEEL),
     ],
 )
-def test_it_installs_what_the_author_chooses(kind, source, installs, url):
-    files = _files(kind, source)
+def test_it_installs_what_the_author_chooses(source, installs, url):
+    files = _files(source)
     chosen = _workflow(files)["env"]["MODULAR_TF"]
 
     assert chosen == f"${{{{ vars.MODULAR_TF || '{installs}' }}}}"
@@ -80,12 +78,12 @@ def test_it_installs_what_the_author_chooses(kind, source, installs, url):
 @pytest.mark.parametrize("source", ["", "a b", "x'y", "$(id)", "{{ x }}", "a\nb", "-r x"])
 def test_what_pip_cannot_install_is_refused(source):
     with pytest.raises(InvalidArgumentError, match="pip could install"):
-        _files(source=source)
+        _files(source)
 
 
 def test_a_path_of_this_machine_is_refused(tmp_path):
     with pytest.raises(InvalidArgumentError, match="continuous integration lacks"):
-        _files(source=str(tmp_path))
+        _files(str(tmp_path))
 
 
 # ---- The step as it runs -------------------------------------------------------------------------

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from modular_tf.check.job import Job, Limits
+from modular_tf.check.job import Job
 from modular_tf.check.outcome import Pass
-from modular_tf.check.run import CheckProcesses
 from modular_tf.check.target import Target
 from tests.check.building import changed_ram_plugin
 from tests.fixtures.compiler import compile_object
@@ -44,12 +43,6 @@ def without_server():
 def job_of(deed, place="RENAME", checks=GROUP):
     target = Target(misbehaving(deed, place), "filesystem", Pass.RAW, scheme="misdeed")
     return Job(target, "misdeed://", checks)
-
-
-@pytest.fixture(scope="module")
-def processes():
-    with CheckProcesses(Limits(jobs=2)) as started:
-        yield started
 
 
 @pytest.fixture

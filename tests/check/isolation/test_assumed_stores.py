@@ -24,22 +24,24 @@ def _verdicts(result):
     return [outcome.verdict for outcome in result.outcomes]
 
 
-def test_two_hangs_stop_all_checks_of_the_store_and_of_no_other():
+def test_two_hangs_stop_all_checks_of_the_store_and_of_none_that_is_named():
     other = replace(job_of("NOTHING"), subject="other://")
     other = replace(other, target=replace(other.target, root="misdeed://there"))
-    job, reported = _job(), []
+    job, named, reported = _job(), _job(root="misdeed://named"), []
     with CheckProcesses(Limits(jobs=1, patience=_PATIENCE)) as processes:
-        first, second, checked = processes.run([job, job, other], reported.append)
+        results = processes.run([job, job, other, named], reported.append)
         (line,) = processes.absent_stores
+    first, second, checked, absent = results
 
     assert _verdicts(first) == [Verdict.HUNG, Verdict.HUNG, Verdict.BLOCKED]
     assert _verdicts(second) == [Verdict.BLOCKED] * 3
     assert _verdicts(checked) == [Verdict.PASSED] * 3
+    assert _verdicts(absent) == [Verdict.HUNG] * 3  # the user has named it
     assert line.startswith("4 checks of misdeed:// were not tried: FS-156 and FS-235 hung")
     assert "--root" in line
     assert "--profile" in line
     assert "FS-156 and FS-235 hung on misdeed://" in second.outcomes[0].message
-    outcomes = [*first.outcomes, *second.outcomes, *checked.outcomes]
+    outcomes = [outcome for result in results for outcome in result.outcomes]
     assert sorted(reported, key=str) == sorted(outcomes, key=str)
 
 
@@ -53,14 +55,6 @@ def test_a_job_of_the_store_that_is_under_way_is_stopped_too():
     assert {Verdict.HUNG, Verdict.BLOCKED} == set(verdicts)
     assert 2 <= verdicts.count(Verdict.HUNG) <= 3
     assert _verdicts(again[0]) == [Verdict.PASSED] * 3
-
-
-def test_a_store_that_the_user_names_is_checked_to_the_end():
-    with CheckProcesses(Limits(jobs=1, patience=_PATIENCE)) as processes:
-        (result,) = processes.run([_job(root="misdeed://named")])
-        assert processes.absent_stores == []
-
-    assert _verdicts(result) == [Verdict.HUNG] * 3
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -14,14 +13,9 @@ from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
 
-import pytest
-
-from modular_tf.check.job import Job, Limits
-from modular_tf.check.options import Options
-from modular_tf.check.outcome import Pass, Verdict
-from modular_tf.check.run import CheckProcesses, JobResult, run_checks
-from modular_tf.check.target import Target
-from modular_tf.codec import decode, encode
+from modular_tf.check.job import Limits
+from modular_tf.check.outcome import Verdict
+from modular_tf.check.run import CheckProcesses, run_checks
 from tests.check.isolation.conftest import GROUP, READS, READS_AGAIN, RENAMES, job_of, misbehaving
 from tests.first_contact.conftest import processes_with
 
@@ -61,25 +55,6 @@ def test_a_fault_of_the_kit_is_no_verdict(monkeypatch):
     assert [outcome.check_id for outcome in run.outcomes] == [i for i in GROUP if i != RENAMES]
 
 
-def test_a_job_comes_back_equal():
-    options = Options(repeat=5, schemes=("ram",))
-    more = {"scheme": "ram", "companions": ("/a.so",), "absent": ("TF_New",), "options": options}
-    target = Target("/plugins/lib\udcff.so", "filesystem", Pass.RAW, **more)
-    job = Job(target, "ram://", ("FS-156", "FS-157"), {"HOME": "/x"})
-
-    assert decode(Job, json.loads(json.dumps(encode(job)))) == job
-
-
-def test_a_check_of_which_nothing_came_is_a_fault():
-    job = job_of("NOTHING")
-    result = JobResult(job, job.checks)
-    result.take({"outcome": encode(job.outcome(READS, Verdict.PASSED, ""))})
-    result.take({"finished": 1})
-
-    assert [outcome.check_id for outcome in result.outcomes] == [READS]
-    assert result.fault.check_id == RENAMES
-
-
 def test_processes_can_be_used_again_and_end():
     """Jobs that want to be alone have one watcher; a zygote that a plugin ends is replaced."""
     job = replace(job_of("NOTHING", checks=(READS,)), alone="device")
@@ -93,13 +68,6 @@ def test_processes_can_be_used_again_and_end():
     assert [[o.verdict for o in result.outcomes] for result in results] == [[Verdict.PASSED]] * 3
     assert not Path(scratch).exists()
     processes.close()
-
-
-def test_a_zygote_that_cannot_start_is_an_error(monkeypatch):
-    monkeypatch.setattr(_START, "raise SystemExit('no way')")
-
-    with pytest.raises(OSError, match="no way"):
-        CheckProcesses(Limits())
 
 
 _INTERRUPTED = """

@@ -13,62 +13,56 @@ from modular_tf.check.report.wording import causes, headline, remedy
 from tests.check.report.outcomes import CRASH, CRASHED, EXITED, FAILED, HUNG, outcome, plugin
 
 
-def _causes(*outcomes):
-    return [cause.check_ids for cause in causes(outcomes, BAD)]
-
-
 def _crash(check_id, **values):
     return outcome(check_id, Verdict.CRASHED, incident=replace(CRASH, **values))
 
 
+def _hang(check_id, call, frame):
+    incident = Incident(last_call=call, backtrace=(frame,))
+    return outcome(check_id, Verdict.HUNG, incident=incident)
+
+
+_IN_C = ("/lib/libc.so.6 memcpy+0x10", "libmine.so mine_read+0x1a")
+_ELSEWHERE_IN_C = ("/lib/libc.so.6 memcpy+0x80", "libmine.so mine_read+0x1a")
+_BY_HOST = {"reached": Pass.HOST}
+_APART = [["FS-158"], ["FS-160"]]
+_AS_ONE = [["FS-158", "FS-160"]]
+
+
 @pytest.mark.parametrize(
-    ("values", "is_one"),
+    ("outcomes", "expected"),
     [
-        ({"last_call": "read(file7, offset=9, n=1)"}, True),
-        ({"last_call": "stat('mine://F')"}, False),
-        ({"backtrace": ("libmine.so mine_read+0x1b",)}, False),
-        ({"signal": 7}, False),
+        # Crashes are by frame and function; which instruction of the C library faults depends on
+        # sizes and processors.
+        ([CRASHED, _crash("FS-160", last_call="read(file7, offset=9, n=1)")], _AS_ONE),
+        ([CRASHED, _crash("FS-160", last_call="stat('mine://F')")], _APART),
+        ([CRASHED, _crash("FS-160", backtrace=("libmine.so mine_read+0x1b",))], _APART),
+        ([CRASHED, _crash("FS-160", signal=7)], _APART),
+        ([_crash("FS-158", backtrace=_IN_C), _crash("FS-160", backtrace=_ELSEWHERE_IN_C)], _AS_ONE),
+        # Hangs in one function are one, wherever they were.
+        ([_hang("FS-158", "read(file1)", "f+1"), _hang("FS-160", "read(file2)", "f+9")], _AS_ONE),
+        # What is known of no function stays with its check.
+        (
+            [replace(_crash(i), incident=Incident(signal=9)) for i in ("FS-158", "FS-160")],
+            _APART,
+        ),
+        # Wrong answers are reported check by check, whatever number a handle has.
+        (
+            [FAILED, replace(FAILED, check_id="FS-157"), replace(FAILED, **_BY_HOST)],
+            [["FS-156"], ["FS-157"]],
+        ),
+        (
+            [
+                replace(FAILED, message="read(file1, n=4) gave 3"),
+                replace(FAILED, message="read(file2, n=4) gave 3", **_BY_HOST),
+                replace(FAILED, message="read(file2, n=5) gave 3", subject="other://"),
+            ],
+            [["FS-156"], ["FS-156"]],
+        ),
     ],
-    ids=["handle", "function", "frame", "signal"],
 )
-def test_crashes_in_one_frame_of_one_function_are_one_cause(values, is_one):
-    expected = [["FS-158", "FS-160"]] if is_one else [["FS-158"], ["FS-160"]]
-
-    assert _causes(CRASHED, _crash("FS-160", **values)) == expected
-
-
-def test_the_frame_that_counts_is_the_plugin_s():
-    """Which instruction of the C library faults depends on sizes and processors."""
-    first = _crash("FS-158", backtrace=("/lib/libc.so.6 memcpy+0x10", "libmine.so mine_read+0x1a"))
-    other = _crash("FS-160", backtrace=("/lib/libc.so.6 memcpy+0x80", "libmine.so mine_read+0x1a"))
-
-    assert _causes(first, other) == [["FS-158", "FS-160"]]
-
-
-def test_hangs_in_one_function_are_one_cause_wherever_they_were():
-    there = Incident(last_call="read(file1)", backtrace=("libmine.so mine_read+0x1",))
-    elsewhere = Incident(last_call="read(file2)", backtrace=("libmine.so mine_read+0x9",))
-    other = replace(HUNG, check_id="FS-160", incident=elsewhere)
-
-    assert _causes(replace(HUNG, incident=there), other) == [["FS-159", "FS-160"]]
-
-
-def test_what_is_known_of_no_function_stays_with_its_check():
-    nowhere = [
-        outcome(i, Verdict.CRASHED, incident=Incident(signal=9)) for i in ("FS-158", "FS-160")
-    ]
-
-    assert _causes(*nowhere) == [["FS-158"], ["FS-160"]]
-
-
-def test_wrong_answers_are_reported_check_by_check_whatever_number_a_handle_has():
-    other = replace(FAILED, check_id="FS-157")
-    assert _causes(FAILED, other, replace(FAILED, reached=Pass.HOST)) == [["FS-156"], ["FS-157"]]
-
-    by_slots = replace(FAILED, message="read(file1, n=4) gave 3")
-    by_host = replace(FAILED, message="read(file2, n=4) gave 3", reached=Pass.HOST)
-    other = replace(FAILED, message="read(file2, n=5) gave 3", subject="other://")
-    assert _causes(by_slots, by_host, other) == [["FS-156"], ["FS-156"]]
+def test_what_is_one_cause(outcomes, expected):
+    assert [cause.check_ids for cause in causes(outcomes, BAD)] == expected
 
 
 def test_the_crash_with_the_fewest_calls_is_reported():
@@ -102,26 +96,33 @@ def test_the_remedy_fits_how_the_process_ended(ended, words):
     assert words in remedy(ended)
 
 
-def test_the_folders_of_the_kit_are_left_out():
-    call = "rename_file('s3://b/18ea7561a4eabf2f-19/FS-128-2/18ea7561a9d9d299-19/FS-128-1/x', 'y')"
+_IN_OWN_FOLDERS = (
+    "rename_file('s3://b/18ea7561a4eabf2f-19/FS-128-2/18ea7561a9d9d299-19/FS-128-1/x', 'y')"
+)
 
-    assert "rename_file('s3://b/…/x', 'y')" in headline(_crash("FS-158", last_call=call))
+
+@pytest.mark.parametrize(
+    ("ended", "words"),
+    [
+        (_crash("FS-158", last_call=_IN_OWN_FOLDERS), "rename_file('s3://b/…/x', 'y')"),
+        (
+            replace(EXITED, message="the watcher ended", incident=Incident()),
+            "the watcher ended",
+        ),
+        (
+            replace(CRASHED, verdict=Verdict.KNOWN, reason="the next release mends it"),
+            "known deviation: the next release mends it; crashed with ",
+        ),
+    ],
+)
+def test_a_headline_says_what_is_known(ended, words):
+    assert words in headline(ended)
 
 
 def test_the_message_of_the_host_itself_is_not_what_the_plugin_said():
     said = "about to fall\nmodular_tf: SIGSEGV in plugin mine, read: the process ends [LD-130]\n"
-
-    text = "\n".join(
-        map(str, plugin_lines(plugin(_crash("FS-158", last_output=said)), verbose=False))
-    )
+    lines = plugin_lines(plugin(_crash("FS-158", last_output=said)), verbose=False)
+    text = "\n".join(map(str, lines))
 
     assert "about to fall" in text
     assert "LD-130" not in text
-
-
-def test_headlines_of_a_watcher_that_is_gone_and_of_a_known_crash():
-    gone = outcome("FS-161", Verdict.EXITED, message="the watcher ended", incident=Incident())
-    known = replace(CRASHED, verdict=Verdict.KNOWN, reason="the next release mends it")
-
-    assert headline(gone) == "the watcher ended"
-    assert headline(known).startswith("known deviation: the next release mends it; crashed with ")

@@ -16,7 +16,7 @@ from modular_tf.check.report.junit import junit
 from modular_tf.check.report.pages import badge, html_page
 from modular_tf.check.report.report import Conformance, Report
 from modular_tf.check.report.text import summary_line
-from tests.check.report.outcomes import ALL_KINDS, FAILED, outcome, plugin, report
+from tests.check.report.outcomes import FAILED, outcome, plugin, report
 
 _SVG = "{http://www.w3.org/2000/svg}"
 _GREEN, _RED, _GREY = "#1a7f37", "#b3261e", "#57606a"
@@ -79,14 +79,12 @@ def test_text_badge_page_and_the_rest_have_one_verdict(made, said):
 def test_the_badge_says_whether_plugins_conform(made, words, colour):
     text = badge(made).decode()
     svg = ET.fromstring(text)
-    left, right = svg.findall(f"{_SVG}rect")
+    _, right = svg.findall(f"{_SVG}rect")
 
     assert svg.get("aria-label") == svg.find(f"{_SVG}title").text == f"modular-tf: {words}"
     assert [text.text for text in svg.findall(f"{_SVG}text")] == ["modular-tf", words]
     assert right.get("fill") == colour
     assert made.conforms is (colour == _GREEN)
-    assert float(left.get("width")) == float(right.get("x"))
-    assert float(svg.get("width")) == float(right.get("x")) + float(right.get("width"))
     assert text.count("http") == 1  # the name of the format: it needs no other file
     assert "href" not in text
 
@@ -108,7 +106,3 @@ def test_a_level_is_reached_with_all_below():
     skipped = outcome(ids[Level.REGISTERS], Verdict.SKIPPED)
     assert plugin(good[0], skipped).level_reached is Level.LOADS
     assert plugin(skipped).level_reached is None
-
-
-def test_every_verdict_is_counted():
-    assert report(*ALL_KINDS).counts == dict.fromkeys(Verdict, 1)

@@ -1,4 +1,4 @@
-"""Filesystems of the fixture plugins, raw and through the host; plugins that misuse the heap."""
+"""Filesystems of the fixture plugins by their slots; plugins that misuse the heap."""
 
 from __future__ import annotations
 
@@ -7,9 +7,6 @@ from pathlib import Path
 import pytest
 
 from modular_tf.check.filesystem.by_slots import open_raw
-from modular_tf.check.filesystem.session import FilesystemSession
-from modular_tf.check.outcome import Pass
-from modular_tf.check.target import Target
 from modular_tf.loading.binding import map_file
 from modular_tf.loading.filesystem_tables import init_filesystems
 from tests.check.building import changed_ram_plugin
@@ -20,61 +17,25 @@ ROOT = "fixture://host"
 FILE = f"{ROOT}/file"
 
 
-def _with_a_file(filesystem):
-    """Write a file of five bytes, where that is possible."""
-    if filesystem.has("append"):
-        writer = filesystem.new_writable_file(FILE).value
-        writer.append(b"hello")
-        writer.close()
-        writer.cleanup()
-    return filesystem
-
-
 @pytest.fixture
-def fixture_tables(fixture_plugin):
-    """Return the first scheme's tables of a variant, loaded into this process."""
-
-    def load(variant="good"):
-        library = map_file(str(fixture_plugin(variant)), ())
-        return init_filesystems(library, plugin=variant).entries[0]
-
-    return load
-
-
-@pytest.fixture
-def raw_filesystem(fixture_tables):
+def raw_filesystem(fixture_plugin):
+    """Return the filesystem of a variant, by its slots, with a file in it where that can be."""
     opened = []
 
     def open_variant(variant="good"):
-        opened.append(open_raw(fixture_tables(variant)))
-        return _with_a_file(opened[-1])
+        library = map_file(str(fixture_plugin(variant)), ())
+        opened.append(open_raw(init_filesystems(library, plugin=variant).entries[0]))
+        if opened[-1].has("append"):
+            writer = opened[-1].new_writable_file(FILE).value
+            writer.append(b"hello")
+            writer.close()
+            writer.cleanup()
+        return opened[-1]
 
     yield open_variant
     for made in opened:
         made.close_left_open()
         made.cleanup()
-
-
-@pytest.fixture
-def host_filesystem(fixture_plugin, tmp_path):
-    """Return the filesystem of a variant by way of a service, with a file in it."""
-    opened = []
-
-    def open_variant(variant="good"):
-        target = {"scheme": "fixture", "scratch": str(tmp_path)}
-        path = str(fixture_plugin(variant))
-        opened.append(FilesystemSession(Target(path, "filesystem", Pass.HOST, **target)))
-        return _with_a_file(opened[-1].access)
-
-    yield open_variant
-    for session in opened:
-        session.close()
-
-
-@pytest.fixture(params=["raw", "host"])
-def filesystem_of(request):
-    """Return the filesystem of a variant in each of the two ways."""
-    return request.getfixturevalue(f"{request.param}_filesystem")
 
 
 @pytest.fixture(scope="session")
