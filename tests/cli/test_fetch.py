@@ -182,26 +182,6 @@ def states(mtf):
     }
 
 
-def test_the_lock_file_names_the_package_and_its_record_counts(mtf, wheel, drop_in, monkeypatch):
-    fetch = ("fetch", "--from", wheel("2.0"))
-    mtf(*fetch)
-    lock = drop_in.parent / "the.lock"
-    assert mtf("lock", "--no-bundled", "--output", lock, "--json").object["plugins"][0][
-        "distribution"
-    ] == "tensorflow-io 2.0"  # fmt: skip
-    config = drop_in.parent / "config.toml"
-    config.write_text("[trust]\nrequire_record = true\n")
-    monkeypatch.setenv("MODULAR_TF_CONFIG", str(config))
-    assert states(mtf)[NAME] == ("loaded", None)
-
-    with (drop_in / "tensorflow-io.wheel" / LIBRARY).open("ab") as file:
-        file.write(b"where no linker looks")
-
-    assert states(mtf)[NAME] == ("rejected", "LD-078")
-    assert mtf(*fetch).code == Exit.DONE
-    assert states(mtf)[NAME] == ("loaded", None)
-
-
 def test_a_folder_that_is_named(mtf, wheel, drop_in, tmp_path):
     folder = tmp_path / "new" / "plugins"
     ended = mtf("fetch", "--from", wheel(), "--to", folder, "--json")
@@ -261,10 +241,6 @@ def test_companions_keep_their_places(mtf, tmp_path, drop_in):
     assert found == [
         "spam.libs/libhelper-1a2b.so.1", "spam/deep/libopened.so", "spam/ops/libspam.so",
     ]  # fmt: skip
-    told = mtf("inspect", drop_in / "spam.wheel/spam/ops/libspam.so", "--json").object
-    libraries = told["plugin"]["probe"]["libraries"]
-    companions = [library for library in libraries if library["companion"]]
-    assert [Path(it["path"]).name for it in companions] == ["libhelper-1a2b.so.1"]
 
 
 # -- failures ------------------------------------------------------------------------------------
