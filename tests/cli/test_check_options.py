@@ -6,19 +6,11 @@ from itertools import pairwise
 
 import pytest
 
+from modular_tf.check.outcome import Pass
+from modular_tf.check.sequences import Replay
 from modular_tf.cli.process import Exit
 from tests.check.building import DEFECT_VARIABLE, defective_plugin
-
-
-@pytest.mark.parametrize(
-    "option", ["repeat='often'", "repeat", "repeat=often", 'schemes="ram"', "reapeat=3"]
-)
-def test_a_wrong_option_is_an_error_of_usage_and_nothing_is_tried(mtf, option):
-    ended = mtf("check", "ram_filesystem", "--only", "FS-151", "--option", option)
-
-    assert ended.code == Exit.USAGE
-    assert "internal error" not in ended.err
-    assert ended.lines == []
+from tests.fixtures.matrices import BEYOND_THE_SAMPLE
 
 
 def test_only_schemes_that_are_named_are_tried(mtf):
@@ -33,14 +25,6 @@ def test_only_schemes_that_are_named_are_tried(mtf):
         ended, tried, remarks = subjects(*words)
         assert (ended.code, tried) == (Exit.NOTHING, set())
         assert any("serves the schemes 'ram', and of those" in remark for remark in remarks)
-
-
-def test_a_plugin_without_the_scheme_that_is_named_is_not_known_to_conform(mtf):
-    ended = mtf("check", "ram_filesystem", "--level", "3", "--root", "am://x")
-
-    assert ended.code == Exit.NO
-    assert "is not known to conform, checks left open: " in ended.lines[-1]
-    assert "reaches no level" in ended.lines[-1]
 
 
 def test_a_known_deviation_of_something_that_was_not_tried_is_reported(mtf, tmp_path):
@@ -103,27 +87,40 @@ def test_a_store_that_nothing_may_be_made_in_is_left_alone_by_the_repeated_check
     mtf("check", "posix_filesystem", "--only", "FS-157", *words, "--write-json", page)
     (plugin,) = json.loads(page.read_text())["plugins"]
     again = (*plugin["repeated_by"], plugin["path"])
-    ended = mtf("check", "--only", "reading", "--only", "deletion", *again)
+    ended = mtf("check", "--only", "FS-157", "--only", "deletion", *again)
 
     assert ended.code == Exit.DONE
     assert "--prepared" in plugin["repeated_by"]
     assert sorted(store.rglob("*")) == held
 
 
-def test_a_random_sequence_is_found_in_both_ways_and_replayed_where_it_was_tried(
-    mtf, mtf_process, monkeypatch
-):
+@pytest.mark.parametrize("defect", ["", "FS-320"])
+def test_a_random_sequence_is_replayed_call_by_call(mtf_process, monkeypatch, defect):
+    if defect:
+        monkeypatch.setenv(DEFECT_VARIABLE, defect)
+    program = (("write", ["a", []]), ("copy_file", ["a", "b"]), ("rename_file", ["b", "c"]))
+    replay = Replay("FS-320", Pass.RAW, "defect", None, program).token()
+    words = ("--root", "defect://host/root", "--replay", replay)
+
+    ended = mtf_process("check", defective_plugin("filesystem"), *words)
+
+    assert "rename_file(" in ended.err  # each call is written before it is made
+    if defect:
+        assert ended.code not in {Exit.DONE, Exit.USAGE}  # it ends the process
+    else:
+        assert (ended.code, ended.lines) == (Exit.DONE, ["nothing is wrong in these 3 steps"])
+
+
+@BEYOND_THE_SAMPLE
+def test_a_random_sequence_is_found_and_told_with_what_replays_it(mtf, mtf_process, monkeypatch):
     monkeypatch.setenv(DEFECT_VARIABLE, "FS-320")
-    root = "defect://host/root"
-    words = ("--only", "FS-320", "--root", root, "--option", "programs=60", "--seed", "0")
-    words += ("--through-host",)
+    options = ("--root", "defect://host/root", "--option", "longest_program=25")
+    words = (*options, "--only", "FS-320", "--option", "programs=300", "--seed", "0")
 
     ended = mtf("check", defective_plugin("filesystem"), *words, "--json")
     (plugin,) = ended.object["plugins"]
 
-    # What the first process of a sequence recorded must not keep the next one from its plugin.
-    assert [check["verdict"] for check in plugin["checks"]] == ["failed", "failed"]
+    assert [check["verdict"] for check in plugin["checks"]] == ["failed"]
     again = shlex.split(plugin["checks"][0]["calls"][-1].removeprefix("# "))
-    assert again[again.index("--root") + 1] == root
-    assert "programs=60" in again
+    assert set(pairwise(options)) & set(pairwise(again)) >= {options[:2], options[2:]}
     assert mtf_process(*again[1:]).code not in {Exit.DONE, Exit.USAGE}  # it may end the process

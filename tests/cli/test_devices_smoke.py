@@ -39,7 +39,7 @@ def smoke(mtf, fixture_device_plugin):
     return run
 
 
-@pytest.mark.parametrize("variant", sampled(GOOD, ["handles-null", "dialect-rfc"]))
+@pytest.mark.parametrize("variant", sampled(GOOD, ["dialect-rfc"]))
 def test_everything_works_on_a_good_device(smoke, variant):
     ended = smoke(variant, "FIXTURE:1", "--json")
     assert (ended.code, ended.err) == (0, "")
@@ -57,9 +57,10 @@ def test_each_device_has_a_process_of_its_own(smoke):
     assert (ended.code, ended.err, found) == (0, "", {"FIXTURE:0": True, "FIXTURE:1": True})
 
 
-@pytest.mark.parametrize(
-    "variant", sampled(FAULTS, [v for v in FAULTS if v not in {"event-unknown", "copies-fail"}])
-)
+SAMPLE = ["event-error", "callback-refused", "create-device-fails", "copies-crash"]
+
+
+@pytest.mark.parametrize("variant", sampled(FAULTS, SAMPLE))
 def test_a_fault_is_reported_and_the_rest_is_tried_nevertheless(smoke, variant):
     faulty, message = FAULTS[variant]
     ended = smoke(variant, "FIXTURE:0", "--json")
@@ -150,13 +151,6 @@ def test_a_device_that_does_not_answer_is_listed(monkeypatch, capsys, is_termina
     assert found["error"] == "NPU:0: no details within 0.05 s"
     warning = "modular-tf: NPU:0: no details yet; the wait ends after 0.05 s\n"
     assert capsys.readouterr().err == (warning if is_terminal else "")
-
-
-@pytest.mark.parametrize("limit", ["0", "-1", "nan", "soon", "inf"])
-def test_a_limit_is_a_number_of_seconds(mtf, limit):
-    ended = mtf("devices", "--timeout", limit)
-    assert ended.code == 2
-    assert "no number of seconds" in ended.err
 
 
 @pytest.mark.parametrize(

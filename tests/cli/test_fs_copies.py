@@ -5,15 +5,8 @@ import tracemalloc
 
 import pytest
 
-from modular_tf.cli.fs.work import FileWork
-from modular_tf.errors import FailedPreconditionError, ResourceExhaustedError
-from modular_tf.filesystem.copying import COPY_BLOCK, CopyWatch
-from modular_tf.filesystem.files import WritableFile
-from modular_tf.filesystem.location import Location, refuse_overlap
-from modular_tf.filesystem.trees import Copying, Item, move_file
-from modular_tf.service.service import PluginService
-from tests.filesystem.careless import careless_service
-from tests.filesystem.memory_store import MemoryStore, filesystem_of
+from modular_tf.filesystem.copying import COPY_BLOCK
+from modular_tf.filesystem.trees import Copying, Item
 
 CONTENT = os.urandom(9 * 2**20 + 5)
 
@@ -96,20 +89,6 @@ def test_mv_moves_files_and_directories(mtf, tree, other, target_scheme):
     assert names_in(tree) == []
 
 
-def test_a_move_removes_nothing_that_may_be_the_only_copy(tmp_path):
-    (tmp_path / "file").write_bytes(b"kept")
-    (tmp_path / "link").symlink_to("file")
-    with careless_service("WITH_STATE") as service:  # which cannot tell that both are one store
-        source = location(service, f"care://{tmp_path}/file")
-        with pytest.raises(FailedPreconditionError, match="may be the same file"):
-            move_file(source, location(service, f"less://{tmp_path}/link"), CopyWatch())
-        assert (tmp_path / "link").read_bytes() == b"kept"
-        move_file(source, location(service, f"less://{tmp_path}/new"), CopyWatch())
-
-    assert (tmp_path / "new").read_bytes() == b"kept"
-    assert not (tmp_path / "file").exists()
-
-
 def test_mv_does_not_merge_directories(mtf, tree, other):
     (other / "sub").mkdir()
     for scheme in ("", "file://"):
@@ -121,85 +100,19 @@ def test_mv_does_not_merge_directories(mtf, tree, other):
     assert names_in(tree / "sub") == ["deep", "empty"]
 
 
-def test_a_source_that_is_removed_only_after_it_was_copied(mtf, tree, other):
-    (other / "sub").write_bytes(b"a file where a directory should go")
-    ended = mtf("fs", "mv", tree / "sub", f"file://{other}/sub")
-
-    assert ended.code == 1
-    assert (tree / "sub" / "deep" / "c").read_bytes() == b"deep"
-
-
-@pytest.fixture
-def service():
-    with PluginService() as service:
-        service.load()
-        yield service
-
-
-def copy(service, source, target):
-    """Copy; return what was copied to where, and how many failures there were."""
-    copied = []
-    work = FileWork(service, [source.uri, target.uri], jobs=1)
-    Copying(work, copied.append).run([Item(source, target)])
-    return [(item.source.uri, item.target.uri) for item in copied], len(work.failures)
-
-
-def location(service, uri):
-    return Location(service.filesystem_for(uri), uri)
-
-
-def test_a_copy_holds_one_piece_in_memory_at_a_time(service, tree):
-    source, target = location(service, f"{tree}/a.bin"), location(service, "ram://b")
+def test_a_copy_holds_one_piece_in_memory_at_a_time(object_store, tree):
+    item = Item(object_store.location(tree / "a.bin"), object_store.location("ram://b"))
+    work = object_store.work()
     tracemalloc.start()
     try:
-        copy(service, source, target)
+        Copying(work, print).run([item])
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
 
+    assert work.failures == []
     assert COPY_BLOCK <= peak < 1.5 * COPY_BLOCK
     assert len(CONTENT) > 2 * COPY_BLOCK
-
-
-class Full(WritableFile):
-    """A writable file that can take one piece only."""
-
-    def __init__(self, file):
-        self._file = file
-        self._room = 1
-
-    def append(self, data):
-        if not self._room:
-            raise ResourceExhaustedError("append: the disk is full")
-        self._room -= 1
-        self._file.append(data)
-
-    def tell(self):
-        return self._file.tell()
-
-    def close(self):
-        self._file.close()
-
-
-def test_a_copy_that_fails_halfway_leaves_no_half_file(service, tree, monkeypatch):
-    source, target = location(service, f"{tree}/a.bin"), location(service, "ram://b")
-    opened = target.filesystem.new_writable_file
-    monkeypatch.setattr(target.filesystem, "new_writable_file", lambda uri: Full(opened(uri)))
-
-    assert copy(service, source, target) == ([], 1)
-    assert not target.filesystem.path_exists(target.uri)
-
-
-def test_same_names_in_different_filesystems_and_buckets_are_different_files(service):
-    with pytest.raises(FailedPreconditionError):
-        refuse_overlap(location(service, "ram:///x"), location(service, "ram://x"))
-    refuse_overlap(location(service, "ram:///x"), location(service, "/x"))
-    buckets = filesystem_of(MemoryStore())  # is given the names as they are, hosts included
-    refuse_overlap(Location(buckets, "mem://one/x"), Location(buckets, "mem://two/x"))
-    refuse_overlap(Location(buckets, "mem://one/"), Location(buckets, "mem://two/x"))
-    for inside in ("mem://one//x", "mem://one/x/../x"):
-        with pytest.raises(FailedPreconditionError):
-            refuse_overlap(Location(buckets, "mem://one/x"), Location(buckets, inside))
 
 
 @pytest.mark.parametrize("verb", ["cp", "mv"])

@@ -43,7 +43,7 @@ def file(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("count", [0, 1, 10, 20_000, 99_999, 100_000, 200_000])
+@pytest.mark.parametrize("count", [0, 20_000, 99_999, 200_000])
 def test_head_and_tail_write_so_many_lines(mtf, file, count):
     assert mtf("fs", "head", "-n", count, file).out == b"".join(LINES[:count])
     assert mtf("fs", "tail", "-n", count, file).out == b"".join(
@@ -51,23 +51,12 @@ def test_head_and_tail_write_so_many_lines(mtf, file, count):
     )
 
 
-@pytest.mark.parametrize("content", [b"", b"\n", b"a", b"a\n", b"\na", b"a\n\n\nb", b"\n\n\n"])
-@pytest.mark.parametrize("count", [1, 2, 3])
-def test_the_ends_of_odd_files(content, count):
-    lines = content.splitlines(keepends=True)
-
-    assert b"".join(first_lines(Noted(content + b"\n" * 10), count)).startswith(
-        b"".join(lines[:count])
-    )
-    assert b"".join(last_lines(Noted(content), count, len(content))) == b"".join(lines[-count:])
-
-
 def test_any_lines_in_any_blocks(monkeypatch):
     monkeypatch.setattr(reading, "_FIRST_BLOCK", 4)
     monkeypatch.setattr(reading, "_KEPT", 40)
     choice = random.Random(7)
     for _ in range(500):
-        content = bytes(choice.choice(b"ab\n") for _ in range(choice.randrange(1, 90)))
+        content = bytes(choice.choice(b"ab\n") for _ in range(choice.randrange(90)))
         lines, count = content.splitlines(keepends=True), choice.randrange(1, 40)
 
         assert b"".join(last_lines(Noted(content), count, len(content))) == b"".join(lines[-count:])
@@ -83,23 +72,6 @@ def test_no_more_than_needed_is_read():
     assert b"".join(first_lines(first, 10)) == b"".join(LINES[:10])
     assert b"".join(last_lines(last, 10, len(content))) == b"".join(LINES[-10:])
     assert (first.n_read, last.n_read) == (2**16, 2**16)
-
-
-def test_bytes_begin_with_a_small_block(monkeypatch):
-    """Those of many files wait in memory to be written."""
-    monkeypatch.setattr(reading, "_BEGINNING", 10)
-    content = bytes(range(100))
-    for start, end in [(0, 100), (0, 10), (3, 9), (7, 60), (95, 300), (85, 300), (5, 5)]:
-        blocks = [bytes(block) for block in bytes_between(Short(content), start, end)]
-        assert b"".join(blocks) == content[start:end]
-        assert all(len(block) <= 10 for block in blocks[:1])
-
-
-class Short(Noted):
-    """A file whose end is found out by reading."""
-
-    def readinto(self, offset, buffer):
-        return super().readinto(offset, buffer) if offset < len(self.content) else 0
 
 
 def test_ten_lines_are_usual_and_bytes_may_have_a_unit(mtf, file):
@@ -125,25 +97,15 @@ def test_several_files_have_headings(mtf, file):
     assert {mtf("fs", verb, "--json", file).code for verb in ("head", "tail")} == {2}
 
 
-@pytest.mark.parametrize(
-    ("wanted", "begin", "end"),
-    [("0-0", 0, 1), ("0-99", 0, 100), ("5-", 5, None), ("-7", -7, None), ("0-", 0, None),
-     ("100-99999999", 100, None), ("-99999999", 0, None),
-     ("1000000-3200000", 1_000_000, 3_200_001)],
-)  # fmt: skip
-def test_cat_of_a_range(mtf, tmp_path, wanted, begin, end):
+def test_cat_of_a_range(mtf, tmp_path):
     content = os.urandom(3_500_000)
     (tmp_path / "f").write_bytes(content)
-
-    assert mtf("fs", "cat", "-r", wanted, tmp_path / "f").out == content[begin:end]
-
-
-@pytest.mark.parametrize("wanted", ["", "-", "5", "9-5", "-0", "a-b", "1-2-3", "0-٣"])
-def test_what_is_no_range_is_wrong_usage(mtf, file, wanted):
-    ended = mtf("fs", "cat", f"--range={wanted}", file)
-
-    assert ended.code == 2
-    assert "is not a range" in ended.err
+    for wanted, begin, end in [
+        ("0-0", 0, 1), ("0-99", 0, 100), ("5-", 5, None), ("-7", -7, None), ("0-", 0, None),
+        ("100-99999999", 100, None), ("-99999999", 0, None), ("1000000-3200000", 10**6, 3_200_001),
+    ]:  # fmt: skip
+        ended = mtf("fs", "cat", "-r", wanted, tmp_path / "f")
+        assert ended.out == content[begin:end], wanted
 
 
 class BusyStore(MemoryStore):
@@ -213,6 +175,13 @@ def test_cat_of_what_matches_keeps_the_order(mtf, tmp_path):
     assert mtf("fs", "cat", f"{tmp_path}/f*").out == b"".join(
         (tmp_path / f"f{number:02}").read_bytes() for number in range(30)
     )
+
+
+class Short(Noted):
+    """A file whose end is found out by reading."""
+
+    def readinto(self, offset, buffer):
+        return super().readinto(offset, buffer) if offset < len(self.content) else 0
 
 
 @pytest.mark.parametrize(

@@ -12,17 +12,25 @@ from modular_tf.service.service import PluginService
 from tests.filesystem.memory_store import MemoryStore, filesystem_of
 
 
-def walked(store):
-    """Return what a walk comes to, and how many failures there were."""
+@pytest.fixture
+def served():
+    """Serve a store; return a location in it, and the work of a verb."""
     with PluginService() as service:
-        service.register_filesystem("mem", filesystem_of(store))
-        work = FileWork(service, ["mem://host/b"])
-        walk = Walk(work)
-        roots = walk.roots([Location(service.filesystem("mem"), "mem://host/b")])
-        found = [
-            (entry.location.uri.removeprefix("mem://host"), entry.depth)
-            for entry in walk.through(roots)
-        ]
+
+        def serve(store, uri="mem://host/b"):
+            service.register_filesystem("mem", filesystem_of(store))
+            return Location(service.filesystem("mem"), uri), FileWork(service, [uri])
+
+        yield serve
+
+
+def walked(location, work):
+    """Return what a walk comes to, and how many failures there were."""
+    walk = Walk(work)
+    found = [
+        (entry.location.uri.removeprefix("mem://host"), entry.depth)
+        for entry in walk.through(walk.roots([location]))
+    ]
     return found, len(work.failures)
 
 
@@ -40,12 +48,12 @@ class BusyStore(MemoryStore):
         return path
 
 
-def test_directories_of_a_network_are_listed_at_once():
+def test_directories_of_a_network_are_listed_at_once(served):
     store = BusyStore()
     store.dirs |= {"/b", *(f"/b/d{number:02}" for number in range(32))}
     store.files |= {f"/b/d{number:02}/f": b"" for number in range(32)}
 
-    found, _ = walked(store)
+    found, _ = walked(*served(store))
 
     assert found[:3] == [("/b", 0), ("/b/d00", 1), ("/b/d00/f", 2)]
     assert len(found) == 65
@@ -53,26 +61,23 @@ def test_directories_of_a_network_are_listed_at_once():
 
 
 @pytest.mark.parametrize("operation", ["get_children", "stat"])
-def test_what_cannot_be_walked_is_reported_and_the_rest_is_walked(capsys, operation):
+def test_what_cannot_be_walked_is_reported_and_the_rest_is_walked(served, capsys, operation):
     store = MemoryStore()
     store.dirs |= {"/b", "/b/closed"}
     store.files |= {"/b/closed/f": b"", "/b/f": b"", "/b/gone": b""}
     store.faults[operation, "/b/closed"] = PermissionDeniedError("not yours")
     store.faults["stat", "/b/gone"] = NotFoundError("gone meanwhile")
 
-    assert walked(store) == ([("/b", 0), ("/b/closed", 1), ("/b/f", 1), ("/b/gone", 1)], 1)
+    assert walked(*served(store)) == ([("/b", 0), ("/b/closed", 1), ("/b/f", 1), ("/b/gone", 1)], 1)
     assert "mem://host/b/closed: not yours" in capsys.readouterr().err
 
 
-def test_a_plugin_that_lists_no_buckets_is_reported(capsys):
+def test_a_plugin_that_lists_no_buckets_is_reported(served, capsys):
     store = MemoryStore()
-    with PluginService() as service:
-        service.register_filesystem("mem", filesystem_of(store))
-        work = FileWork(service, ["mem://"])
-        buckets = Location(service.filesystem("mem"), "mem://")
-        assert Walk(work).roots([buckets]) == []
-        store.files["/b"] = b""
-        assert len(Walk(work).roots([buckets])) == 1
+    buckets, work = served(store, "mem://")
+    assert Walk(work).roots([buckets]) == []
+    store.files["/b"] = b""
+    assert len(Walk(work).roots([buckets])) == 1
 
     assert len(work.failures) == 1
     assert "does not list what there is; name it: mem://BUCKET/" in capsys.readouterr().err

@@ -233,15 +233,6 @@ def test_paths_report_every_setting_and_what_decided_it(mtf, tmp_path, monkeypat
     assert found["own_places"]["cache"].endswith("modular_tf")
 
 
-def test_a_broken_configuration_is_one_clear_line(mtf, configured):
-    configured("plugin_dirs = 3\n")
-    ended = mtf("list")
-
-    assert ended.code == 1
-    assert ended.err.count("\n") == 1
-    assert "plugin_dirs: expected a list of strings, found 3" in ended.err
-
-
 def test_paths_report_which_variables_and_places_are_not_used(mtf, tmp_path, monkeypatch):
     (tmp_path / "shared").mkdir()
     (tmp_path / "shared").chmod(0o777)

@@ -52,10 +52,10 @@ def good(fixture_plugin, tmp_path):
     return path
 
 
-@pytest.mark.parametrize("verb", [("list",), ("retry", "bad"), ("clear",)])
-def test_a_quarantine_that_another_process_has_locked_is_not_empty(
-    mtf, tmp_path, monkeypatch, verb
-):
+VERBS = [("list",), ("retry", "bad"), ("clear",)]
+
+
+def test_a_quarantine_that_another_process_has_locked_is_not_empty(mtf, tmp_path, monkeypatch):
     monkeypatch.setattr(database_module, "_BUSY_S", 0.05)  # how long it waits for the other
     quarantine()
     (database,) = tmp_path.glob("state/**/quarantine-*.sqlite")
@@ -65,27 +65,27 @@ def test_a_quarantine_that_another_process_has_locked_is_not_empty(
         [sys.executable, "-c", code, database], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as other:
         other.stdout.readline()
-        ended = mtf("quarantine", *verb)
+        ended = [mtf("quarantine", *verb) for verb in VERBS]
         other.communicate()
 
-    assert ended.code not in (0, 3), ended.err
-    assert "another process has locked it" in ended.err
+    for one in ended:
+        assert one.code not in (0, 3), one.err
+        assert "another process has locked it" in one.err
     assert remembered() == ["bad"]
 
 
-@pytest.mark.parametrize("verb", [("list",), ("retry", "bad"), ("clear",)])
-def test_a_damaged_quarantine_is_named_until_its_file_is_removed(mtf, tmp_path, verb):
+def test_a_damaged_quarantine_is_named_until_its_file_is_removed(mtf, tmp_path):
     quarantine()
     (database,) = tmp_path.glob("state/**/quarantine-*.sqlite")
     database.write_bytes(b"damaged" * 1000)
     assert remembered() == []  # by another command, which need not have shown it
 
-    ended = mtf("quarantine", *verb)
     damaged = database.with_name(f"{database.name}.damaged")
-    assert f"{damaged}: this quarantine was damaged" in ended.err
-
+    for verb in VERBS:
+        assert f"{damaged}: this quarantine was damaged" in mtf("quarantine", *verb).err
     damaged.unlink()
-    assert "damaged" not in mtf("quarantine", *verb).err
+    for verb in VERBS:
+        assert "damaged" not in mtf("quarantine", *verb).err
 
 
 def test_an_empty_quarantine_is_nothing_found(mtf):
@@ -96,11 +96,10 @@ def test_an_empty_quarantine_is_nothing_found(mtf):
     assert "nothing is in quarantine" in ended.err
 
 
-@pytest.mark.parametrize("signal", [34, 40])
-def test_list_shows_signals_without_a_name(mtf, signal):
-    quarantine(signal=signal)
+def test_list_shows_signals_without_a_name(mtf):
+    quarantine(signal=40)
 
-    assert mtf("quarantine", "list").lines[0].split("\t")[2] in {f"signal {signal}", "SIGRTMIN"}
+    assert mtf("quarantine", "list").lines[0].split("\t")[2] == "signal 40"
 
 
 def test_list_shows_what_each_did_and_more_on_demand(mtf):
@@ -143,7 +142,7 @@ def test_list_tells_which_part_of_the_host_changed(mtf, tmp_path):
     assert [change[:15] for change in listed["changes"]] == ["kernel: 5.0 -> "]
 
 
-def test_list_names_what_ended_a_process_that_loaded_it(mtf, run_python, tmp_path):
+def test_list_names_what_ended_a_process_that_loaded_it(mtf, run_forked):
     code = """
         import os, sys
         from modular_tf.service.storage.notes import Notes
@@ -151,9 +150,9 @@ def test_list_names_what_ended_a_process_that_loaded_it(mtf, run_python, tmp_pat
         with Notes.of_process().around("loading", *told, was_suspect=len(sys.argv) > 1):
             os._exit(1)
     """
-    run_python(code, status=1)
+    run_forked(code, status=1)
     assert mtf("quarantine", "list").lines == []  # somebody may have stopped it
-    run_python(code, "suspect", status=1)
+    run_forked(code, "suspect", status=1)
     ended = mtf("quarantine", "list")
 
     assert ended.lines[0].split("\t")[:2] == ["plug", "LD-070"]
@@ -211,18 +210,18 @@ def test_retry_of_a_file_that_is_gone_forgets_it(mtf, good):
     assert remembered() == []
 
 
-def test_retry_of_a_bad_plugin_tells_what_it_did_again(mtf_process, fixture_device_plugin):
+def test_retry_of_a_bad_plugin_tells_what_it_did_again(mtf, fixture_device_plugin):
     """The whole way: a list finds the culprit, quarantine keeps it, and a new trial condemns it."""
     path = str(fixture_device_plugin("init-plugin-crashes"))
-    (plugin,) = mtf_process("list", "--plugin", path, "--no-bundled", "--json").object["plugins"]
+    (plugin,) = mtf("list", "--plugin", path, "--no-bundled", "--json").object["plugins"]
     assert plugin["state"] == "quarantined"
-    (entry,) = mtf_process("quarantine", "list", "--json").object["quarantine"]
+    (entry,) = mtf("quarantine", "list", "--json").object["quarantine"]
     assert entry["path"] == path
     assert entry["incident"]["rule"] == plugin["reason"]["rule"] == "LD-060"
 
-    ended = mtf_process("quarantine", "retry", entry["name"])
+    ended = mtf("quarantine", "retry", entry["name"])
 
     assert ended.code == 1
     assert ended.lines[0].split("\t")[1:3] == ["quarantined", path]
-    (again,) = mtf_process("quarantine", "list", "--json").object["quarantine"]
+    (again,) = mtf("quarantine", "list", "--json").object["quarantine"]
     assert again["time"] > entry["time"]

@@ -1,8 +1,7 @@
-"""How sizes are told, and which time limits are taken."""
+"""How sizes are told, and which values of options are taken."""
 
 import threading
 
-import click
 import pytest
 
 from modular_tf.cli.output import size
@@ -27,10 +26,32 @@ def test_a_size_has_the_largest_unit_that_it_fills(n_bytes, told):
     assert size(n_bytes) == told
 
 
-@pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "1e300", "x", ""])
-def test_a_time_limit_is_a_number_of_seconds_above_0(text):
-    with pytest.raises(click.BadParameter, match="no number of seconds above 0"):
-        seconds(text)
+MEANT = {
+    "fs find x --min-size=": (
+        "is not a size such as 100, 64K or 1.5GiB",
+        ["", "-1", "1X", "x", "1.2.3"],
+    ),
+    "fs cat x --range=": (
+        "is not a range",
+        ["", "-", "5", "9-5", "-0", "a-b", "1-2-3", "0-٣"],
+    ),
+    "devices --timeout=": (
+        "no number of seconds above 0",
+        ["0", "-1", "nan", "inf", "1e300", "x", ""],
+    ),
+    "fs cp x ram://x -j=": ("'-j'", ["0", "-1", "257", "many"]),
+}
+"""By the beginning of a command line: what is said of values without sense, and such values."""
+
+
+@pytest.mark.parametrize(
+    ("line", "value"), [(line, value) for line, (_, values) in MEANT.items() for value in values]
+)
+def test_a_value_without_sense_is_wrong_usage(mtf, line, value):
+    ended = mtf(*f"{line}{value}".split(" "))
+
+    assert (ended.code, ended.out) == (2, b"")
+    assert MEANT[line][0] in ended.err
 
 
 def test_any_wait_that_threads_can_do_is_a_time_limit():

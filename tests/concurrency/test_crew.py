@@ -18,8 +18,8 @@ from modular_tf.concurrency.crew import Crew, results_at_once
 from modular_tf.errors import CancelledError, FailedPreconditionError, ResourceExhaustedError
 
 
-@pytest.mark.parametrize("at_once", [1, 2, 16])
-@pytest.mark.parametrize("count", [0, 1, 2, 500])
+@pytest.mark.parametrize("at_once", [1, 16])
+@pytest.mark.parametrize("count", [0, 1, 500])
 def test_outcomes_come_in_the_order_of_the_items(at_once, count):
     assert results_at_once(lambda n: n * n, range(count), at_once) == [n * n for n in range(count)]
 
@@ -168,19 +168,7 @@ def test_the_waiting_thread_is_called_and_makes_no_call_itself():
     assert not crew.is_working
 
 
-def test_a_crew_that_was_left_tells_that_a_call_is_under_way():
-    held = threading.Event()
-    crew = Crew(1, while_waiting=lambda: None)
-    outcomes = crew.run(lambda n: n or held.wait(30), [1, 0])
-    next(outcomes)
-    outcomes.close()
-    was_working = crew.is_working
-    held.set()
-
-    assert was_working
-
-
-def test_who_left_a_crew_may_wait_for_its_calls(monkeypatch):
+def test_who_left_a_crew_is_told_of_its_calls_and_may_wait_for_them(monkeypatch):
     monkeypatch.setattr(crew_module, "_GRACE_S", 0.0)
     may_end, ended = threading.Event(), []
 
@@ -194,6 +182,7 @@ def test_who_left_a_crew_may_wait_for_its_calls(monkeypatch):
     next(outcomes)
     outcomes.close()
     assert not ended
+    assert crew.is_working
     threading.Timer(0.05, may_end.set).start()
     crew.wait()
     assert ended == [1]
@@ -262,10 +251,10 @@ def test_an_interrupt_between_any_two_steps_ends_all_threads(interrupt_after, in
         interrupt_after(seconds)  # which may be over before the next line
         return all(outcome.error is None for outcome in run)
 
-    for number in range(300):
+    for number in range(100):
         run = Crew(4).run(lambda n: n, itertools.count(), in_order=in_order)
         with pytest.raises(KeyboardInterrupt):
-            iterate(run, 0.001 + number * 1e-5)
+            iterate(run, 0.001 + number * 3e-5)
         interrupt_after(0)
         run.close()  # where the interrupt came between two outcomes
         assert no_thread_is_left(), f"after interrupt {number}"

@@ -108,6 +108,17 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch)
     assert {entry.name: entry.read_bytes() for entry in tmp_path.iterdir()} == {"lock": b"old"}
 
 
+@pytest.mark.parametrize(("umask", "mode"), [(0o077, 0o600), (0, 0o644)])
+def test_a_new_file_is_for_whom_the_umask_lets(umask, mode, tmp_path):
+    before = os.umask(umask)
+    try:
+        write_output(str(tmp_path / "file"), b"new")
+    finally:
+        os.umask(before)
+
+    assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == mode
+
+
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o755, 0o600])
 def test_a_file_that_is_replaced_keeps_its_permissions(mode, tmp_path):
     path = tmp_path / "file"

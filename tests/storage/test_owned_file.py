@@ -10,8 +10,8 @@ import pytest
 from modular_tf.concurrency.owned_file import open_owned
 
 
-def test_an_interrupt_at_any_step_leaves_nothing_open(run_python, tmp_path):
-    run_python(
+def test_an_interrupt_at_any_step_leaves_nothing_open(run_forked, tmp_path):
+    run_forked(
         """
         import os, sys, warnings
         from functools import partial

@@ -126,9 +126,9 @@ def test_a_turn_ends_with_what_raises(turn):
     assert is_free(turn)
 
 
-def test_an_interrupt_at_any_step_ends_the_turn(run_python, tmp_path):
+def test_an_interrupt_at_any_step_ends_the_turn(run_forked, tmp_path):
     """Also while the exception of the interrupt is kept, and with it all that its frames hold."""
-    run_python(
+    run_forked(
         """
         import sys
         from modular_tf.service.storage.private_directory import PrivateDirectory, Turn
