@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import gc
-import threading
 
 import pytest
 
-from modular_tf.abi.status_codes import Code
 from modular_tf.concurrency import fork_lock
 from modular_tf.device.memory.memory_settings import MemorySettings
 from modular_tf.device.streams.event import EventStatus
 from modular_tf.errors import ClosedError, InternalError, OutOfMemoryError
 from tests.device.arenas import KIB, MIB
+from tests.device.conftest import await_platforms
 from tests.device.recording import LEAVES_OUTPUTS_ALONE, THROWS
 
 
@@ -143,33 +142,12 @@ def test_memory_returns_to_the_arena_with_its_last_user(pooled, device):
     assert pooled.count("deallocate") == 0
 
 
-def test_a_copy_in_flight_keeps_its_memory(device):
-    stream, memory = device.create_stream(), device.allocate(KIB)
-    stream.memcpy_htod(memory, b"x")
-    memory.close()
-    del memory
-    assert device.allocator_stats().bytes_in_use == KIB
-
-    stream.block_until_done()
-    gc.collect()
-    assert device.allocator_stats().bytes_in_use == 0
-
-
 def test_arrays_lie_in_the_arena(pooled, device):
     arrays = [device.put(bytes([number]) * 1000) for number in range(10)]
 
     assert [bytes(array.to_bytes()) for array in arrays] == [bytes([n]) * 1000 for n in range(10)]
     assert asked_of(pooled) == [2 * MIB]
     assert device.allocator_stats().num_allocs == 10
-
-
-def test_zero_bytes_need_no_plugin(pooled, device):
-    with device.allocate(0) as memory:
-        assert memory.size == 0
-    with device.allocate_host(0) as host:
-        assert len(host.view) == 0
-
-    assert pooled.count("allocate") == pooled.count("host_memory_allocate") == 0
 
 
 def test_unified_memory_is_never_cut(pooled, device):
@@ -179,76 +157,25 @@ def test_unified_memory_is_never_cut(pooled, device):
 
 
 class TestClosing:
-    def test_the_plugin_gets_its_regions_back(self, pooled):
+    def test_the_plugin_gets_its_regions_back_after_the_work_and_before_the_end(self, pooled):
         with pooled.devices() as [device, _]:
             held = [device.allocate(MIB) for _ in range(10)]
+            stream = device.create_stream()
+            stream.memcpy_htod(held[0], b"x")
             regions = pooled.count("allocate")
             assert pooled.count("deallocate") == 0
-        assert pooled.count("deallocate") == regions
-        assert pooled.allocated == 0
-
-        for memory in held:
-            memory.close()
-        del held, memory
-        gc.collect()
-
-        assert pooled.count("deallocate") == regions
-
-    def test_regions_go_after_the_work_and_before_the_device(self, pooled):
-        with pooled.devices() as [device, _]:
-            stream = device.create_stream()
-            memory = device.allocate(MIB)
-            stream.memcpy_htod(memory, b"x")
         calls = [call.split()[0] for call in pooled.calls]
-
-        assert calls.index("synchronize_all_activity") < calls.index("deallocate")
-        assert calls.index("deallocate") < calls.index("destroy_device")
-
-    def test_a_device_and_its_memory_may_be_garbage_together(self, pooled):
-        with pooled.devices() as [device, _]:
-            knot = [device.allocate(100) for _ in range(5)]
-            knot.append(knot)
-            del knot, device
-        gc.collect()
-
+        ends = [calls.index(slot) for slot in ("synchronize_all_activity", "deallocate")]
+        assert sorted(ends) == ends < [calls.index("destroy_device")]
+        assert pooled.count("deallocate") == regions
         assert pooled.allocated == 0
 
-    def test_memory_and_figures_of_a_closed_device_are_closed(self, pooled):
-        with pooled.devices() as [device, _]:
-            memory = device.allocate(MIB)
-            device.allocator_stats()
-
-        assert memory.closed
-        for use in (
-            device.allocator_stats,
-            lambda: device.allocate(1),
-            lambda: memory.part(0, 1),
-        ):
+        for use in (device.allocator_stats, lambda: device.allocate(1), lambda: held[0].part(0, 1)):
             with pytest.raises(ClosedError):
                 use()
-
-    def test_a_forked_child_leaves_the_plugin_alone(self, in_child):
-        lines = in_child(
-            "from modular_tf.errors import ClosedError\n"
-            "recording.use_bfc_allocator()\n"
-            "with recording.devices() as [device, _]:\n"
-            "    memory = device.allocate(1000)\n"
-            "    before = recording.calls\n"
-            "    if os.fork() == 0:\n"
-            "        memory.close()\n"
-            "        try:\n"
-            "            device.allocate(1000)\n"
-            "        except ClosedError:\n"
-            "            print('closed')\n"
-            "        device.executor.close()\n"
-            "        del memory\n"
-            "        gc.collect()\n"
-            "        print(recording.calls == before, flush=True)\n"
-            "        os._exit(0)\n"
-            "    os.wait()\n"
-            "print(recording.allocated)\n"
-        )
-        assert lines == ["closed", "True", "0"]
+        for memory in held:
+            memory.close()
+        assert pooled.count("deallocate") == regions
 
 
 class TestExhaustion:
@@ -261,14 +188,15 @@ class TestExhaustion:
                 device.allocate(3 * MIB)
 
             assert isinstance(caught.value, OutOfMemoryError)
-            assert caught.value.code is Code.RESOURCE_EXHAUSTED
             assert "largest free block" in caught.value.message
             assert caught.value.plugin == "recording"
             held.close()
             del held
             device.allocate(3 * MIB)
 
-    def test_a_refusing_plugin_is_asked_for_nine_tenths(self, pooled, device):
+    def test_a_refusing_plugin_is_asked_for_nine_tenths_and_a_throwing_one_once(
+        self, pooled, device
+    ):
         pooled.fail("allocate", LEAVES_OUTPUTS_ALONE)
 
         with pytest.raises(OutOfMemoryError):
@@ -277,16 +205,12 @@ class TestExhaustion:
         asked = asked_of(pooled)
         assert asked[:2] == [2 * MIB, 1887488]  # nine tenths, in whole 256 bytes
         assert asked[-1] == MIB
-        pooled.heal()
-        device.allocate(MIB)
-
-    def test_a_plugin_that_throws_is_not_asked_for_less(self, pooled, device):
-        pooled.fail("allocate", THROWS)
-
+        pooled.fail("allocate", THROWS)  # and such a one is not asked for less
         with pytest.raises(InternalError, match="exception"):
             device.allocate(MIB)
-
-        assert pooled.count("allocate") == 1
+        assert len(asked_of(pooled)) == len(asked) + 1
+        pooled.heal()
+        device.allocate(MIB)
 
     @pytest.mark.parametrize("collects", [None, False])
     def test_unused_regions_go_back_first_unless_the_user_wants_them(self, recording, collects):
@@ -334,10 +258,7 @@ class TestPinnedMemory:
         assert bytes(view) == b"abcd"
 
         del view
-        gc.collect()
-        for thread in threading.enumerate():  # the end of the device runs on one of its own
-            if thread.name.startswith("end of"):
-                thread.join()
+        await_platforms()
 
         assert executor.host_memories == 0
         assert pooled.count("host_memory_deallocate") == 1

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 import threading
 
 import pytest
 
+from modular_tf.device.memory.memory_settings import MemorySettings
 from modular_tf.errors import InternalError
 from tests.device.arenas import MIB
 
@@ -53,33 +53,22 @@ def test_a_callback_frees_memory_while_an_allocation_waits_for_it(lifetime, devi
     assert len(held) == 1
 
 
-def test_a_callback_allocates_while_unused_regions_go_back(lifetime, recorded_limit):
-    device = recorded_limit
-    device.allocate(MIB).close()
-    gc.collect()
-    stream = device.create_stream()
-    small = device.allocate(256)
-    small.close()
-    lifetime.synchronize_in("deallocate")
-    lifetime.hold("deallocate")
-    thread = threading.Thread(target=lambda: device.allocate(5 * MIB))
-    thread.start()
-    lifetime.wait_until_held("deallocate", thread)
-    looked, raised = calling(stream, device.allocator_stats)
-    lifetime.let_go("deallocate")
-
-    assert looked.wait(60)
-    thread.join(60)
-    assert raised == []
-
-
-@pytest.fixture
-def recorded_limit(lifetime):
-    from modular_tf.device.memory.memory_settings import MemorySettings
-
+def test_a_callback_allocates_while_unused_regions_go_back(lifetime):
     lifetime.use_bfc_allocator()
-    with lifetime.devices(MemorySettings(limit_bytes=6 * MIB)) as [first, _]:
-        yield first
+    with lifetime.devices(MemorySettings(limit_bytes=6 * MIB)) as [device, _]:
+        device.allocate(MIB).close()
+        stream = device.create_stream()
+        lifetime.synchronize_in("deallocate")
+        lifetime.hold("deallocate")
+        thread = threading.Thread(target=lambda: device.allocate(5 * MIB))
+        thread.start()
+        lifetime.wait_until_held("deallocate", thread)
+        looked, raised = calling(stream, device.allocator_stats)
+        lifetime.let_go("deallocate")
+
+        assert looked.wait(60)
+        thread.join(60)
+        assert raised == []
 
 
 @pytest.mark.parametrize("offset", [0, MIB])
