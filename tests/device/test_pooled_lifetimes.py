@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from ctypes import c_void_p
 
 import pytest
 
@@ -79,7 +80,7 @@ def test_memory_that_is_given_twice_is_refused_and_given_back_once(
     lifetime, device, kind, slot, offset
 ):
     held = getattr(device, kind)(2 * MIB)
-    lifetime.give_next(held.address + offset)
+    lifetime.give_next(c_void_p(held.address + offset))
 
     with pytest.raises(InternalError, match="rule SE-135") as caught:
         getattr(device, kind)(4 * MIB)

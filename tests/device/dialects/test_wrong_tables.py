@@ -72,23 +72,15 @@ def test_a_count_that_is_none(dialect):
         assert caught.value.rule == "SE-041"
 
 
-# -- sizes that belong to different generations ------------------------------------------------
+# -- sizes that belong to different generations; test_dialects.py has all pairs --------------
 
 
 @pytest.mark.parametrize(
     ("dialect", "sizes"),
     [
-        (RFC, {"FNS_SAYS": 80}),
-        (RFC, {"PLATFORM_SAYS": 41}),
         (RFC, {"PLATFORM_SAYS": 35}),
         (V205, {"FNS_SAYS": 64}),
-        (V205, {"PLATFORM_SAYS": 41}),
-        (V207, {"FNS_SAYS": 96}),
-        (V209, {"FNS_SAYS": 80}),
-        (V209, {"FNS_SAYS": 64}),
-        (V209, {"PLATFORM_SAYS": 48}),
         (V209, {"PLATFORM_SAYS": 41, "FNS_SAYS": 80}),  # TensorFlow 2.4's, which the slots belie
-        (V209, {"PLATFORM_SAYS": 40, "FNS_SAYS": 64}),  # the RFC's
     ],
 )
 def test_a_platform_and_functions_of_different_headers(dialect, sizes):
