@@ -136,24 +136,24 @@ def test_callbacks_of_two_streams_may_wait_for_each_other(host_device):
 def test_waiting_for_oneself_or_another_stream_is_refused(host_device):
     stream, other = host_device.create_stream(), host_device.create_stream()
     caught = []
+    waits = (
+        stream.block_until_done,
+        other.block_until_done,
+        host_device.synchronize,
+        host_device.factory.close,
+        host_device.executor.close,
+    )
 
     def wait():
-        for forbidden in (
-            stream.block_until_done,
-            other.block_until_done,
-            host_device.synchronize,
-            host_device.factory.close,
-            host_device.executor.close,
-        ):
-            try:
+        for forbidden in waits:
+            with pytest.raises(FailedPreconditionError) as error:
                 forbidden()
-            except FailedPreconditionError as error:
-                caught.append(error)
+            caught.append(error.value)
 
     stream.add_callback(wait)
     stream.block_until_done()
-    waits = ["block_until_done", "block_until_done", "synchronize_all_activity", "close", "close"]
-    assert [error.operation for error in caught] == waits
+    names = ["block_until_done", "block_until_done", "synchronize_all_activity", "close", "close"]
+    assert [error.operation for error in caught] == names
     message = caught[1].message
     assert "block_until_done in a host callback of CPU:0 may wait for work that waits" in message
     assert "call it when the callback has returned" in message
@@ -175,10 +175,9 @@ def test_waiting_for_what_is_behind_oneself_is_refused(host_device):
             lambda: timers[1].nanoseconds,
             lambda: host_device.put(b"abcd"),
         ):
-            try:
+            with pytest.raises(FailedPreconditionError) as error:
                 wait()
-            except FailedPreconditionError as error:
-                caught.append(error.message)
+            caught.append(error.value.message)
 
     stream.add_callback(call)
     event = stream.record_event()
@@ -191,19 +190,18 @@ def test_waiting_for_what_is_behind_oneself_is_refused(host_device):
 
 
 def test_a_callback_may_wait_for_a_while(host_device):
-    stream, other, caught = host_device.create_stream(), host_device.create_stream(), []
-    elsewhere = other.record_event()
+    stream, caught = host_device.create_stream(), []
+    elsewhere = host_device.create_stream().record_event()
 
     def wait():
         elsewhere.wait(60)
-        try:
+        with pytest.raises(DeadlineExceededError) as error:
             stream.record_event().wait(0)
-        except DeadlineExceededError:
-            caught.append(True)
+        caught.append(error)
 
     stream.add_callback(wait)
     stream.block_until_done()
-    assert caught == [True]
+    assert len(caught) == 1
 
 
 @pytest.mark.parametrize("copies", [0, 1])
@@ -282,10 +280,9 @@ def test_using_a_closing_device_in_a_callback_fails_as_closed(host_device):
         entered.set()
         while not host_device.executor.closed:
             pass
-        try:
+        with pytest.raises(ClosedError) as error:
             host_device.create_event()
-        except ClosedError as error:
-            caught.append(error)
+        caught.append(error)
         done.set()
 
     stream.add_callback(use)

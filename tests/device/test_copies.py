@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import random
 import threading
 import weakref
 from array import array
@@ -45,18 +44,6 @@ def test_streams_between_devices_take_turns(recording):
             context.copy_to_device(second.context, target, source)
         copies = [call for call in recording.calls if call.startswith("memcpy_dtod")]
         assert copies == ["memcpy_dtod s4 16", "memcpy_dtod s5 16", "memcpy_dtod s4 16"]
-
-
-def test_long_copies_between_plugins_go_in_pieces(device, host_device, monkeypatch):
-    monkeypatch.setattr("modular_tf.device.executor._PIECE", 1000)
-    for size in (4999, 5000, 5001):
-        data = random.Random(size).randbytes(size)
-        source, target = device.allocate(size), host_device.allocate(size)
-        device.memcpy_htod(source, data)
-        device.context.copy_to_device(host_device.context, target, source).wait()
-        assert read(host_device, target) == data
-        host_device.context.copy_to_device(device.context, source, target, 2500).wait()
-        assert read(device, source) == data
 
 
 def test_copies_between_plugins_stay_inside_both(recording, device, host_device):

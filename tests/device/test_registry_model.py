@@ -80,4 +80,4 @@ class RegistryModel(RuleBasedStateMachine):
 
 
 TestRegistryModel = RegistryModel.TestCase
-TestRegistryModel.settings = settings(max_examples=50)
+TestRegistryModel.settings = settings(max_examples=25)
