@@ -42,7 +42,7 @@ def platform(steered):
 
 
 @pytest.fixture
-def in_child(run_python, steered_library, recording_library):
+def in_child(run_forked, steered_library, recording_library):
     """Run code that may crash, fork or exit in a child; return the lines that it prints.
 
     It has the plugins as `steered` and `recording`, and says nothing on stderr; what it adds to
@@ -50,7 +50,7 @@ def in_child(run_python, steered_library, recording_library):
     """
 
     def run(code):
-        child = run_python(_CHILD + code, steered_library, recording_library)
+        child = run_forked(_CHILD + code, steered_library, recording_library)
         assert child.stderr == ""
         return child.stdout.splitlines()
 

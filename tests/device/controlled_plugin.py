@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ctypes
+from functools import partial
 
 from modular_tf.loading.binding import bind
 
 
 class ControlledPlugin:
     """A mapped plugin; a process has one, so tests reset it.
+
+    The functions at the end of its source are methods, without the prefix of their names.
 
     Args:
         path: Its library.
@@ -21,12 +24,18 @@ class ControlledPlugin:
         self._prefix = prefix
         self.call(reset)
 
+    def __getattr__(self, name):
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return partial(self.call, name)
+
     def call(self, name, *arguments, result=None):
         """Call a function; whole numbers are passed as int, other numbers as their ctypes type."""
         address = self.library.symbol(self._prefix + name)
         assert address, name
-        kinds = [_kind(argument) for argument in arguments]
-        return ctypes.CFUNCTYPE(result, *kinds)(address)(*arguments)
+        values = [each.encode() if isinstance(each, str) else each for each in arguments]
+        kinds = [_kind(value) for value in values]
+        return ctypes.CFUNCTYPE(result, *kinds)(address)(*values)
 
 
 def _kind(argument):

@@ -35,10 +35,6 @@ class LifetimePlugin(ControlledPlugin):
     def __init__(self, path):
         super().__init__(path, "life_")
 
-    def reset(self):
-        """Forget faults, gates and what is alive; nothing is loaded."""
-        self.call("reset")
-
     @contextmanager
     def platform(self, memory=None):
         """Load the plugin's platform; in the end nothing is held and it is closed."""
@@ -48,7 +44,7 @@ class LifetimePlugin(ControlledPlugin):
         try:
             yield platform
         finally:
-            self.call("let_all_go")
+            self.let_all_go()
             platform.close()
 
     @contextmanager
@@ -59,32 +55,16 @@ class LifetimePlugin(ControlledPlugin):
             registry.register(platform, plugin="lifetime")
             yield registry.devices("LIFETIME")
 
-    def use_bfc_allocator(self):
-        """Load the plugin as one that wants its memory cut by the host."""
-        self.call("use_bfc_allocator")
-
     def hold(self, name, most=1000):
         """Let the next calls of a function wait at its begin, or with "work" what streams do."""
-        self.call("hold", name.encode(), most)
-
-    def let_go(self, name):
-        """Let them go on."""
-        self.call("let_go", name.encode())
+        self.call("hold", name, most)
 
     def wait_until_held(self, name, *threads):
         """Wait until a call waits there, or the threads that could come there have ended."""
-        while not self.call("held", name.encode(), result=ctypes.c_int):
+        while not self.call("held", name, result=ctypes.c_int):
             if threads and not any(thread.is_alive() for thread in threads):
                 return
             time.sleep(0.0005)
-
-    def synchronize_in(self, slot):
-        """Let a function wait for all work of its device before it does its own."""
-        self.call("synchronize_in", slot.encode())
-
-    def give_next(self, address):
-        """Let the next allocation return this address."""
-        self.call("give_next", ctypes.c_void_p(address))
 
     @property
     def outstanding(self):
@@ -93,7 +73,7 @@ class LifetimePlugin(ControlledPlugin):
 
     def alive(self, kind):
         """Return how many objects of a kind were made and not given back."""
-        return self.call("alive", kind.encode(), result=ctypes.c_int)
+        return self.call("alive", kind, result=ctypes.c_int)
 
     @property
     def left(self):

@@ -58,55 +58,19 @@ class RecordingPlugin(ControlledPlugin):
         """Return how often a slot was called."""
         return sum(call.split()[0] == slot for call in self.calls)
 
-    def clear(self):
-        """Forget the calls so far."""
-        self.call("clear")
-
     def record_into(self, other, prefix):
         """Log into the other plugin's log from now on, each entry after a prefix."""
         log = ctypes.c_void_p(other.call("journal", result=ctypes.c_void_p))
-        self.call("into", log, prefix.encode())
-
-    def fail(self, slot, code):
-        """Let a slot fail by a code, throw, or do nothing."""
-        self.call("fail", slot.encode(), int(code))
-
-    def heal(self):
-        """Let all slots work again."""
-        self.call("heal")
+        self.into(log, prefix)
 
     def leave_out(self, *slots):
         """Load the plugin without some slots."""
         for slot in slots:
-            self.call("leave_out", slot.encode())
-
-    def without_timer_fns(self):
-        """Load the plugin without create_timer_fns."""
-        self.call("without_timer_fns")
+            self.call("leave_out", slot)
 
     def use_bfc_allocator(self, mebibytes=1 << 20, *, force_growth=True):
         """Load the plugin as one that has so much memory, and wants it cut by the host."""
-        self.call("bfc_allocator", mebibytes, int(force_growth))
-
-    def give_null_handles(self):
-        """Give NULL as every stream, event and timer."""
-        self.call("null_handles")
-
-    def say_of_events(self, status):
-        """Report this of every event."""
-        self.call("event_status", int(status))
-
-    def call_back(self, how):
-        """Choose how host callbacks come."""
-        self.call("callbacks", int(how))
-
-    def call_late(self):
-        """Call what was refused."""
-        self.call("call_late")
-
-    def join(self):
-        """Wait for the thread of a callback."""
-        self.call("join")
+        self.call("use_bfc_allocator", mebibytes, int(force_growth))
 
     @property
     def allocated(self):

@@ -377,11 +377,11 @@ EXPORT const char* record_log() {
 EXPORT void record_fail(const char* slot, int code) { recording.failures[slot] = code; }
 EXPORT void record_heal() { recording.failures.clear(); }
 EXPORT void record_leave_out(const char* slot) { recording.absent.insert(slot); }
-EXPORT void record_null_handles() { recording.null_handles = true; }
-EXPORT void record_event_status(int status) { recording.event_status = status; }
-EXPORT void record_callbacks(int mode) { recording.callbacks = mode; }
+EXPORT void record_give_null_handles() { recording.null_handles = true; }
+EXPORT void record_say_of_events(int status) { recording.event_status = status; }
+EXPORT void record_call_back(int mode) { recording.callbacks = mode; }
 EXPORT void record_without_timer_fns() { recording.without_timer_fns = true; }
-EXPORT void record_bfc_allocator(int mebibytes, int force_growth) {
+EXPORT void record_use_bfc_allocator(int mebibytes, int force_growth) {
   recording.use_bfc_allocator = true;
   recording.force_memory_growth = force_growth != 0;
   recording.free_bytes = recording.total_bytes = static_cast<int64_t>(mebibytes) << 20;

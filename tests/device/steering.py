@@ -49,7 +49,7 @@ class SteeredPlugin(ControlledPlugin):
 
     def fail(self, operation, code, message="told to fail"):
         """Let a function fail with a code, or throw."""
-        self.call("fail", operation.encode(), int(code), message.encode())
+        self.call("fail", operation, int(code), message)
 
     def leave_size(self, table):
         """Leave a struct_size as the host has set it."""

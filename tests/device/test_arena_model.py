@@ -123,4 +123,4 @@ class ArenaMachine(RuleBasedStateMachine):
 
 
 TestArenaModel = ArenaMachine.TestCase
-TestArenaModel.settings = settings(max_examples=100)
+TestArenaModel.settings = settings(max_examples=40)

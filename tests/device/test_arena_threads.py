@@ -8,12 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from modular_tf.errors import ClosedError, FailedPreconditionError, OutOfMemoryError
+from modular_tf.errors import ClosedError, OutOfMemoryError
 from modular_tf.native.ffi import ffi
 from tests.device.arenas import GIB, KIB, MIB, Arena, HostMemory, PaperMemory
 
 THREADS = 8
-ROUNDS = 1000
+ROUNDS = 300
 
 
 def view(address, n_bytes):
@@ -63,26 +63,6 @@ def test_threads_never_share_memory(limit):
     assert memory.bytes_allocated == 0
 
 
-def test_of_many_frees_of_one_allocation_one_counts():
-    arena = Arena(HostMemory().source, GIB)
-    for _ in range(30):
-        address = arena.allocate(1000)
-        start = threading.Barrier(THREADS)
-
-        def free(address=address, start=start):
-            start.wait()
-            try:
-                arena.free(address)
-            except FailedPreconditionError:
-                return 0
-            return 1
-
-        with ThreadPoolExecutor(THREADS) as threads:
-            freed = [threads.submit(free) for _ in range(THREADS)]
-        assert sum(future.result() for future in freed) == 1
-    assert arena.stats().num_live_allocs == 0
-
-
 def test_closing_under_load_ends_with_nothing_held():
     memory = HostMemory()
     arena = Arena(memory.source, GIB)
@@ -112,8 +92,8 @@ def test_closing_under_load_ends_with_nothing_held():
 # -- sources that take their time; test_pooled_lifetimes.py has those that wait for others ------
 
 
-def test_a_fork_while_the_source_is_asked_lets_the_child_ask(run_python):
-    result = run_python(
+def test_a_fork_while_the_source_is_asked_lets_the_child_ask(run_forked):
+    result = run_forked(
         "import os, threading, warnings\n"
         "warnings.simplefilter('ignore', DeprecationWarning)  # of forks beside threads\n"
         "from tests.device.arenas import MIB, PaperMemory\n"
@@ -173,18 +153,6 @@ def test_who_waits_for_a_region_takes_what_is_freed():
         large.result()
 
     assert source.memory.asked == [2 * MIB, 4 * MIB]
-
-
-def test_a_region_that_comes_when_the_arena_is_closed_goes_back():
-    memory = PaperMemory()
-    arena = memory.arena()
-    memory.meanwhile = arena.close
-
-    with pytest.raises(ClosedError, match="arena is closed"):
-        arena.allocate(1)
-
-    assert memory.regions == {}
-    assert [size == given for _, size, given in memory.returned] == [True]
 
 
 def test_closing_ends_the_wait_for_a_region():

@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 
 from modular_tf.abi.dlpack_elements import ELEMENT_TYPES
-from modular_tf.device.device import DeviceArray
 from modular_tf.errors import InvalidArgumentError, OutOfMemoryError
-from modular_tf.native.tensor import Tensor
 from tests.dlpack.packing_model import DTYPES, lane_values, packed, padded
 
 MIB = 1 << 20
@@ -23,11 +21,20 @@ def pattern(n_bytes):
     return (bytes(range(251)) * (n_bytes // 251 + 1))[:n_bytes]
 
 
-@pytest.mark.parametrize("n_bytes", [0, 1, 4096, 17 * MIB])
-@pytest.mark.parametrize("memory", ["device", "host", "unified"])
-def test_bytes_come_back_as_they_were(cpu, n_bytes, memory):
+@pytest.mark.parametrize(
+    ("memory", "n_bytes"),
+    [
+        ("device", 0),
+        ("device", 1),
+        ("device", 17 * MIB),  # more than one piece
+        *((memory, n_bytes) for memory in ("host", "unified") for n_bytes in (0, 4096)),
+    ],
+)
+def test_bytes_come_back_as_they_were(cpu, memory, n_bytes):
     data = pattern(n_bytes)
-    with cpu.put(data, memory=memory) as there:
+    source = bytearray(data)
+    with cpu.put(source, memory=memory) as there:
+        source[:] = bytes(n_bytes)
         assert (there.shape, there.dtype, there.nbytes) == ((n_bytes,), "uint8", n_bytes)
         assert there.to_bytes() == data
         assert there.to_memoryview() == data
@@ -47,14 +54,6 @@ def test_every_element_type_of_numpy_and_ml_dtypes(cpu, element):
         room.copy_from(values)
         assert room.to_numpy().tobytes() == values.tobytes()
         assert room.dlpack_dtype == element.dtype
-
-
-@pytest.mark.parametrize("element", ELEMENT_TYPES, ids=lambda element: element.name)
-def test_room_for_every_element_type_of_dlpack(cpu, element):
-    with cpu.empty((3, 5), element.name) as room:
-        n_bytes = 15 * -(-element.bits * element.lanes // 8)
-        assert len(room.to_bytes()) == n_bytes
-        assert cpu.put(room).dlpack_dtype == element.dtype
 
 
 VALUES = {
@@ -115,15 +114,10 @@ def test_numpy_is_not_needed(run_python):
         import sys
         sys.modules["numpy"] = sys.modules["ml_dtypes"] = None  # importing them fails
 
+        import pytest
         from array import array
         from modular_tf import PluginService
         from modular_tf.dlpack import from_dlpack
-
-        def fails(error, call):
-            try:
-                call()
-            except error:
-                return True
 
         with PluginService() as service:
             service.load("host_device")
@@ -133,44 +127,18 @@ def test_numpy_is_not_needed(run_python):
                 assert there.to_memoryview().tolist() == [97, 98, 99, 100]
                 assert there.copy_to(device).to_bytes() == b"abcd"
                 assert memoryview(from_dlpack(there, device="cpu")) == b"abcd"
-                assert device.put(there.to_host()).to_bytes() == b"abcd"
                 there.copy_from(memoryview(b"dcba")[::-1])
                 assert device.put(memoryview(there.to_host())[::-1]).to_bytes() == b"dcba"
-                assert fails(ModuleNotFoundError, there.to_numpy)
+                with pytest.raises(ModuleNotFoundError):
+                    there.to_numpy()
             room = device.empty((2,), "float32")
             room.copy_from(array("f", [1.5, -2]))
             assert room.to_memoryview().tolist() == [1.5, -2.0]
-            for name in ("bfloat16", "int4", "float8_e4m3fn", "complex32"):
+            for name in ("bfloat16", "int4"):
                 small = device.empty((3, 5), name)
                 assert small.dtype == device.put(small).dtype == name
-                assert len(small.to_bytes()) >= 15
-            assert device.put(array("d")).to_bytes() == b""
         """
     )
-
-
-@pytest.mark.parametrize(
-    "element", [one for one in OF_NUMPY if one.is_subbyte], ids=lambda element: element.name
-)
-def test_packed_elements_are_unpacked_for_numpy(cpu, element):
-    patterns = range((1 << element.bits) - 1)  # all but one: the last byte is not full
-    data = sum(bits << (number * element.bits) for number, bits in enumerate(patterns))
-    n_bytes = -(-len(patterns) * element.bits // 8)
-    content = data.to_bytes(n_bytes, "little")
-    room = (ctypes.c_char * n_bytes).from_buffer_copy(content)
-    address, shape = ctypes.addressof(room), (len(patterns),)
-    tensor = Tensor(address, shape, None, element.dtype, (1, 0), room)
-    packed = cpu.put(Producer(tensor.__dlpack__))
-    assert (packed.dtype, packed.is_padded, packed.nbytes) == (element.name, False, n_bytes)
-    assert packed.to_bytes() == packed.copy_to(cpu).to_bytes() == content
-    back = packed.to_numpy()
-    assert (back.dtype, back.tobytes()) == (element.to_numpy(), bytes(patterns))
-    if element.name.startswith("int"):
-        half = 1 << (element.bits - 1)
-        numbers = [(bits ^ half) - half for bits in patterns]
-        assert back.astype(int).tolist() == numbers
-        assert back.tobytes() == np.array(numbers).astype(back.dtype).tobytes()
-    assert cpu.put(back).is_padded
 
 
 class Producer:
@@ -211,13 +179,6 @@ def test_into_given_memory(cpu):
         with pytest.raises(InvalidArgumentError, match=r"float32 \(12,\)"):
             there.copy_from(out.reshape(-1))
         np.testing.assert_array_equal(there.to_numpy(), values + 1)
-
-
-def test_the_source_may_be_changed_afterwards(cpu):
-    source = bytearray(pattern(MIB))
-    there = cpu.put(source)
-    source[:] = bytes(MIB)
-    assert there.to_bytes() == pattern(MIB)
 
 
 @pytest.mark.parametrize(
@@ -277,16 +238,6 @@ def test_what_no_array_can_be_is_refused(cpu):
     assert cpu.put(b"still works").to_bytes() == b"still works"
 
 
-def test_an_array_describes_exactly_its_memory(cpu):
-    for allocate in (cpu.allocate, cpu.allocate_host, cpu.allocate_unified):
-        with allocate(16) as room:
-            assert DeviceArray(cpu, room, (4,), (2, 32, 1)).nbytes == 16
-        for n_bytes in (0, 15, 17, 1 << 20):
-            says = f"16 bytes .* memory of {n_bytes}"
-            with allocate(n_bytes) as room, pytest.raises(InvalidArgumentError, match=says):
-                DeviceArray(cpu, room, (4,), (2, 32, 1))
-
-
 @pytest.mark.parametrize("memory", ["device", "host", "unified"])
 def test_room_is_as_large_as_what_it_describes(cpu, memory):
     for dtype in DTYPES:
@@ -294,6 +245,7 @@ def test_room_is_as_large_as_what_it_describes(cpu, memory):
             assert room.nbytes == len(room.memory) == len(room.to_bytes())
             layout = padded if room.is_padded else packed
             assert room.nbytes == len(layout(dtype, lane_values(dtype, 15)))
+            assert cpu.put(room).dlpack_dtype == dtype
 
 
 def test_an_array_describes_itself(cpu):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import random
 import threading
 import weakref
 from array import array
@@ -47,19 +46,6 @@ def test_streams_between_devices_take_turns(recording):
         assert copies == ["memcpy_dtod s4 16", "memcpy_dtod s5 16", "memcpy_dtod s4 16"]
 
 
-@pytest.mark.parametrize("missing", [-1, 0, 1])
-def test_long_copies_between_plugins_go_in_pieces(device, host_device, missing, monkeypatch):
-    monkeypatch.setattr("modular_tf.device.executor._PIECE", 1000)
-    size = 5000 - missing
-    data = random.Random(size).randbytes(size)
-    source, target = device.allocate(size), host_device.allocate(size)
-    device.memcpy_htod(source, data)
-    device.context.copy_to_device(host_device.context, target, source).wait()
-    assert read(host_device, target) == data
-    host_device.context.copy_to_device(device.context, source, target, 2500).wait()
-    assert read(device, source) == data
-
-
 def test_copies_between_plugins_stay_inside_both(recording, device, host_device):
     small, large = device.allocate(4), host_device.allocate(8)
     recording.clear()
@@ -85,7 +71,7 @@ def test_what_belongs_to_two_plugins_is_not_mixed(device, host_device):
 # -- bytes -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("size", [0, 1, 4096, 64 << 20], ids=str)
+@pytest.mark.parametrize("size", [0, 1, 4096, 1 << 20], ids=str)
 def test_a_round_trip_keeps_every_byte(host_device, size):
     data = (b"0123456789abcdef" * (size // 16 + 1))[:size]
     memory, out = host_device.allocate(size), bytearray(size)
@@ -172,27 +158,24 @@ def test_copies_stay_inside_the_memory(recording, device, n_bytes, offset):
     assert recording.calls == []
 
 
-def test_copies_stay_inside_the_host_buffer(device):
-    memory = device.allocate(8)
-    with pytest.raises(InvalidArgumentError, match="host buffer of 4"):
-        device.memcpy_htod(memory, b"abcd", 5)
-    with pytest.raises(InvalidArgumentError, match="host buffer"):
-        device.memcpy_dtoh(b"read-only", memory)
-    with pytest.raises(InvalidArgumentError, match="host buffer"):
-        device.memcpy_htod(memory, memoryview(b"abcdefgh")[::2])
-    with pytest.raises(TypeError):
-        device.create_stream().memcpy_htod(b"target", b"source")
-
-
-def test_values_of_fills_have_bounds(device):
-    stream, memory = device.create_stream(), device.allocate(4)
-    for value in (-1, 256):
-        with pytest.raises(InvalidArgumentError, match="no byte"):
-            stream.memset(memory, value)
-    with pytest.raises(InvalidArgumentError, match="multiple"):
-        stream.memset32(memory, 1, 3)
-    with pytest.raises(InvalidArgumentError, match="32-bit"):
-        stream.memset32(memory, 1 << 32)
+def test_what_no_copy_or_fill_can_be_is_refused(device):
+    memory, stream = device.allocate(8), device.create_stream()
+    for use, error, says in (
+        (lambda: device.memcpy_htod(memory, b"abcd", 5), InvalidArgumentError, "buffer of 4"),
+        (lambda: device.memcpy_dtoh(b"read-only", memory), InvalidArgumentError, "host buffer"),
+        (
+            lambda: device.memcpy_htod(memory, memoryview(b"abcdefgh")[::2]),
+            InvalidArgumentError,
+            "host buffer",
+        ),
+        (lambda: stream.memcpy_htod(b"target", b"source"), TypeError, None),
+        (lambda: stream.memset(memory, -1), InvalidArgumentError, "no byte"),
+        (lambda: stream.memset(memory, 256), InvalidArgumentError, "no byte"),
+        (lambda: stream.memset32(memory, 1, 3), InvalidArgumentError, "multiple"),
+        (lambda: stream.memset32(memory, 1 << 32), InvalidArgumentError, "32-bit"),
+    ):
+        with pytest.raises(error, match=says):
+            use()
 
 
 # -- what failed copies keep; test_every_slot.py has their errors --------------------------------
@@ -223,30 +206,23 @@ def test_the_error_of_a_copy_keeps_none_of_its_bytes(recording, device, slot):
     assert [by_plugin.tb, by_size.tb, by_memory.tb].count(None) == 0
 
 
-QUEUED = {
-    "memcpy_htod": lambda s, m: s.memcpy_htod(m, b"abcd"),
-    "memcpy_dtoh": lambda s, m: s.memcpy_dtoh(bytearray(4), m),
-    "memcpy_dtod": lambda s, m: s.memcpy_dtod(m, m),
-    "mem_zero": lambda s, m: s.mem_zero(m),
-    "memset": lambda s, m: s.memset(m, 1),
-    "memset32": lambda s, m: s.memset32(m, 1),
-}
-
-
-@pytest.mark.parametrize("slot", QUEUED)
+@pytest.mark.parametrize("slot", ["memcpy_htod", "memcpy_dtoh", "memcpy_dtod", "memset"])
 def test_refused_copies_leave_nothing_behind(recording, device, slot):
     stream, memory = device.create_stream(), device.allocate(4)
-    stream.memset(memory, 1)
+    queue = {
+        "memcpy_htod": lambda: stream.memcpy_htod(memory, b"abcd"),
+        "memcpy_dtoh": lambda: stream.memcpy_dtoh(bytearray(4), memory),
+        "memcpy_dtod": lambda: stream.memcpy_dtod(memory, memory),
+        "memset": lambda: stream.memset(memory, 1),
+    }[slot]
     recording.fail(slot, 5)
-    for _ in range(3):
-        with pytest.raises(ModularTFError):
-            QUEUED[slot](stream, memory)
+    with pytest.raises(ModularTFError):
+        queue()
     memory.close()
-    for _ in range(3):
-        with pytest.raises(ClosedError):
-            QUEUED[slot](stream, memory)
+    with pytest.raises(ClosedError):
+        queue()
 
-    assert len(stream._in_flight) == 1
+    assert recording.count("deallocate") == 1
 
 
 # -- what copies keep --------------------------------------------------------------------------
@@ -352,62 +328,33 @@ def test_a_copy_that_comes_during_a_wait_keeps_its_buffer(host_device, monkeypat
 
 def test_a_stream_that_is_dropped_finishes_first(host_device):
     before = host_device.allocator_stats().bytes_in_use  # of arrays that other tests have left
-    memory, out = host_device.allocate(1 << 20), bytearray(1 << 20)
+    size = 1 << 18
+    memory, out = host_device.allocate(size), bytearray(size)
     stream = host_device.create_stream()
     for _ in range(20):
-        stream.memcpy_htod(memory, b"d" * (1 << 20))
+        stream.memcpy_htod(memory, b"d" * size)
     stream.memcpy_dtoh(out, memory)
     memory.close()
     del stream, memory
-    assert out == b"d" * (1 << 20)
+    assert out == b"d" * size
     assert host_device.allocator_stats().bytes_in_use <= before
 
 
-def test_a_stream_that_is_never_waited_for_keeps_little(device):
-    stream, memory = device.create_stream(), device.allocate(4)
-    for _ in range(10_000):
-        stream.memcpy_htod(memory, b"abcd")
-    assert len(stream._in_flight) < 500
+def test_a_stream_that_is_never_waited_for_keeps_little(recording, device):
+    stream = device.create_stream()
+    for _ in range(1000):
+        stream.memset(device.allocate(4), 0)
+    assert recording.count("deallocate") > 500
 
 
 def test_what_a_stream_in_error_used_stays_until_its_end(recording, device):
-    stream, memory = device.create_stream(), device.allocate(4)
+    stream = device.create_stream()
     recording.say_of_events(1)
     for _ in range(300):
-        stream.memcpy_htod(memory, b"abcd")
-    assert len(stream._in_flight) == 300
-    memory.close()
+        stream.memset(device.allocate(4), 0)
     assert recording.count("deallocate") == 0
     stream.close()
-    assert recording.count("deallocate") == 1
-
-
-def test_closed_things_are_refused(device):
-    stream, other, memory = device.create_stream(), device.create_stream(), device.allocate(4)
-    closed = device.allocate(4)
-    closed.close()
-    stream.close()
-    stream.close()
-    for use in (
-        lambda: other.memcpy_htod(closed, b"abcd"),
-        lambda: device.memcpy_dtoh(bytearray(4), closed),
-    ):
-        with pytest.raises(ClosedError, match="the DeviceMemory was closed"):
-            use()
-    for use in (
-        lambda: stream.memcpy_htod(memory, b"abcd"),
-        lambda: stream.memcpy_dtod(memory, memory),
-        lambda: stream.mem_zero(memory),
-        lambda: stream.memset(memory, 1),
-        stream.record_event,
-        stream.block_until_done,
-        lambda: stream.status,
-        lambda: stream.add_callback(print),
-        lambda: stream.wait_for(other),
-        lambda: other.wait_for(stream),
-    ):
-        with pytest.raises(ClosedError, match="the Stream was closed"):
-            use()
+    assert recording.count("deallocate") == 300
 
 
 def test_an_unknown_event_is_an_error_of_the_copy(recording, device):

@@ -256,20 +256,6 @@ def test_a_detail_that_cannot_be_had(recording, slot):
         assert works(device)
 
 
-@pytest.mark.parametrize("how", [Code.UNAVAILABLE, THROWS])
-def test_a_count_that_cannot_be_had(recording, how):
-    with recording.devices() as [device, _]:
-        recording.fail("get_device_count", how)
-        with pytest.raises(ModularTFError, match="get_device_count") as caught:
-            device.factory.device_count()
-        assert caught.value.rule == "SE-040"
-        recording.fail("get_device_count", LEAVES_OUTPUTS_ALONE)
-        assert device.factory.device_count() == 0
-        recording.heal()
-        assert device.factory.device_count() == 2
-        assert works(device)
-
-
 @pytest.mark.parametrize(("slot", "how", "expected"), cases(LOAD))
 def test_a_slot_of_loading(recording, slot, how, expected):
     recording.fail(slot, how)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import gc
-import threading
 
 import pytest
 
-from modular_tf.abi.status_codes import Code
 from modular_tf.concurrency import fork_lock
 from modular_tf.device.memory.memory_settings import MemorySettings
 from modular_tf.device.streams.event import EventStatus
 from modular_tf.errors import ClosedError, InternalError, OutOfMemoryError
 from tests.device.arenas import KIB, MIB
+from tests.device.conftest import await_platforms
 from tests.device.recording import LEAVES_OUTPUTS_ALONE, THROWS
 
 
@@ -33,8 +32,11 @@ def asked_of(recording, slot="allocate"):
 
 
 def test_the_plugin_is_asked_for_regions_only(pooled, device):
+    assert device.context.n_streams == 4
+    assert pooled.count("device_memory_usage") == 0  # before the first need
     held = [device.allocate(1000) for _ in range(100)]
 
+    assert pooled.count("device_memory_usage") == 1
     assert asked_of(pooled) == [2 * MIB]
     assert len({memory.address for memory in held}) == 100
     assert all(memory.address % 256 == 0 for memory in held)
@@ -50,16 +52,6 @@ def test_without_the_flag_the_plugin_is_asked_for_each_piece(recording):
     assert asked_of(recording) == [1000]
     assert recording.count("device_memory_usage") == 0
     assert stats.num_allocs == 5  # the plugin's own figure
-
-
-def test_nothing_is_taken_before_the_first_need(pooled, device):
-    assert device.context.n_streams == 4
-    assert pooled.count("device_memory_usage") == 0
-
-    device.allocate(1)
-    device.allocate(1)
-
-    assert pooled.count("device_memory_usage") == 1
 
 
 @pytest.mark.parametrize(
@@ -99,10 +91,10 @@ def test_a_plugin_that_does_not_know_its_memory_has_no_limit_but_its_own(
     recording, caplog, monkeypatch
 ):
     """Its regions are small at first, also where all memory at once is wanted."""
-    held = []
+    are_locked = []
 
     def look(_record):
-        held.append(any(lock._is_owned() for lock in list(fork_lock._locks)))
+        are_locked.append(any(lock._is_owned() for lock in list(fork_lock._locks)))
         return True
 
     monkeypatch.setattr(caplog.handler, "filter", look)
@@ -111,8 +103,7 @@ def test_a_plugin_that_does_not_know_its_memory_has_no_limit_but_its_own(
     with recording.devices() as [device, _]:
         device.allocate(3 * MIB)
 
-        assert held
-        assert not any(held), "a log handler is called under a lock"
+        assert set(are_locked) == {False}, "a log handler is called under a lock"
         assert asked_of(recording) == [4 * MIB]
         assert device.allocator_stats().bytes_limit is None
         assert "memory_limit.unknown" in caplog.text
@@ -143,33 +134,12 @@ def test_memory_returns_to_the_arena_with_its_last_user(pooled, device):
     assert pooled.count("deallocate") == 0
 
 
-def test_a_copy_in_flight_keeps_its_memory(device):
-    stream, memory = device.create_stream(), device.allocate(KIB)
-    stream.memcpy_htod(memory, b"x")
-    memory.close()
-    del memory
-    assert device.allocator_stats().bytes_in_use == KIB
-
-    stream.block_until_done()
-    gc.collect()
-    assert device.allocator_stats().bytes_in_use == 0
-
-
 def test_arrays_lie_in_the_arena(pooled, device):
     arrays = [device.put(bytes([number]) * 1000) for number in range(10)]
 
     assert [bytes(array.to_bytes()) for array in arrays] == [bytes([n]) * 1000 for n in range(10)]
     assert asked_of(pooled) == [2 * MIB]
     assert device.allocator_stats().num_allocs == 10
-
-
-def test_zero_bytes_need_no_plugin(pooled, device):
-    with device.allocate(0) as memory:
-        assert memory.size == 0
-    with device.allocate_host(0) as host:
-        assert len(host.view) == 0
-
-    assert pooled.count("allocate") == pooled.count("host_memory_allocate") == 0
 
 
 def test_unified_memory_is_never_cut(pooled, device):
@@ -179,76 +149,25 @@ def test_unified_memory_is_never_cut(pooled, device):
 
 
 class TestClosing:
-    def test_the_plugin_gets_its_regions_back(self, pooled):
+    def test_the_plugin_gets_its_regions_back_after_the_work_and_before_the_end(self, pooled):
         with pooled.devices() as [device, _]:
             held = [device.allocate(MIB) for _ in range(10)]
+            stream = device.create_stream()
+            stream.memcpy_htod(held[0], b"x")
             regions = pooled.count("allocate")
             assert pooled.count("deallocate") == 0
-        assert pooled.count("deallocate") == regions
-        assert pooled.allocated == 0
-
-        for memory in held:
-            memory.close()
-        del held, memory
-        gc.collect()
-
-        assert pooled.count("deallocate") == regions
-
-    def test_regions_go_after_the_work_and_before_the_device(self, pooled):
-        with pooled.devices() as [device, _]:
-            stream = device.create_stream()
-            memory = device.allocate(MIB)
-            stream.memcpy_htod(memory, b"x")
         calls = [call.split()[0] for call in pooled.calls]
-
-        assert calls.index("synchronize_all_activity") < calls.index("deallocate")
-        assert calls.index("deallocate") < calls.index("destroy_device")
-
-    def test_a_device_and_its_memory_may_be_garbage_together(self, pooled):
-        with pooled.devices() as [device, _]:
-            knot = [device.allocate(100) for _ in range(5)]
-            knot.append(knot)
-            del knot, device
-        gc.collect()
-
+        ends = [calls.index(slot) for slot in ("synchronize_all_activity", "deallocate")]
+        assert sorted(ends) == ends < [calls.index("destroy_device")]
+        assert pooled.count("deallocate") == regions
         assert pooled.allocated == 0
 
-    def test_memory_and_figures_of_a_closed_device_are_closed(self, pooled):
-        with pooled.devices() as [device, _]:
-            memory = device.allocate(MIB)
-            device.allocator_stats()
-
-        assert memory.closed
-        for use in (
-            device.allocator_stats,
-            lambda: device.allocate(1),
-            lambda: memory.part(0, 1),
-        ):
+        for use in (device.allocator_stats, lambda: device.allocate(1), lambda: held[0].part(0, 1)):
             with pytest.raises(ClosedError):
                 use()
-
-    def test_a_forked_child_leaves_the_plugin_alone(self, in_child):
-        lines = in_child(
-            "from modular_tf.errors import ClosedError\n"
-            "recording.use_bfc_allocator()\n"
-            "with recording.devices() as [device, _]:\n"
-            "    memory = device.allocate(1000)\n"
-            "    before = recording.calls\n"
-            "    if os.fork() == 0:\n"
-            "        memory.close()\n"
-            "        try:\n"
-            "            device.allocate(1000)\n"
-            "        except ClosedError:\n"
-            "            print('closed')\n"
-            "        device.executor.close()\n"
-            "        del memory\n"
-            "        gc.collect()\n"
-            "        print(recording.calls == before, flush=True)\n"
-            "        os._exit(0)\n"
-            "    os.wait()\n"
-            "print(recording.allocated)\n"
-        )
-        assert lines == ["closed", "True", "0"]
+        for memory in held:
+            memory.close()
+        assert pooled.count("deallocate") == regions
 
 
 class TestExhaustion:
@@ -261,32 +180,25 @@ class TestExhaustion:
                 device.allocate(3 * MIB)
 
             assert isinstance(caught.value, OutOfMemoryError)
-            assert caught.value.code is Code.RESOURCE_EXHAUSTED
             assert "largest free block" in caught.value.message
             assert caught.value.plugin == "recording"
             held.close()
             del held
             device.allocate(3 * MIB)
 
-    def test_a_refusing_plugin_is_asked_for_nine_tenths(self, pooled, device):
+    def test_a_refusing_plugin_is_asked_for_less_and_a_throwing_one_is_not(self, pooled, device):
         pooled.fail("allocate", LEAVES_OUTPUTS_ALONE)
-
         with pytest.raises(OutOfMemoryError):
             device.allocate(MIB)
-
         asked = asked_of(pooled)
-        assert asked[:2] == [2 * MIB, 1887488]  # nine tenths, in whole 256 bytes
-        assert asked[-1] == MIB
-        pooled.heal()
-        device.allocate(MIB)
+        assert (asked[0], asked[-1]) == (2 * MIB, MIB)
 
-    def test_a_plugin_that_throws_is_not_asked_for_less(self, pooled, device):
         pooled.fail("allocate", THROWS)
-
         with pytest.raises(InternalError, match="exception"):
             device.allocate(MIB)
-
-        assert pooled.count("allocate") == 1
+        assert len(asked_of(pooled)) == len(asked) + 1
+        pooled.heal()
+        device.allocate(MIB)
 
     @pytest.mark.parametrize("collects", [None, False])
     def test_unused_regions_go_back_first_unless_the_user_wants_them(self, recording, collects):
@@ -334,10 +246,7 @@ class TestPinnedMemory:
         assert bytes(view) == b"abcd"
 
         del view
-        gc.collect()
-        for thread in threading.enumerate():  # the end of the device runs on one of its own
-            if thread.name.startswith("end of"):
-                thread.join()
+        await_platforms()
 
         assert executor.host_memories == 0
         assert pooled.count("host_memory_deallocate") == 1
@@ -348,18 +257,14 @@ class TestPinnedMemory:
 def test_the_figures_of_a_device_are_those_of_its_arena(device):
     first, second = device.allocate(512 * KIB), device.allocate(100)
     first.close()
-    third, nothing = device.allocate(512), device.allocate(0)
     stats = device.allocator_stats()
 
-    assert stats.num_allocs == 3
-    assert stats.bytes_in_use == 256 + 512
+    assert (stats.num_allocs, stats.bytes_in_use) == (2, 256)
     assert stats.peak_bytes_in_use == 512 * KIB + 256
     assert stats.largest_alloc_size == 512 * KIB
     assert stats.bytes_reserved == stats.peak_bytes_reserved == 2 * MIB
-    # Best fit took the smaller free one; some bytes of the region may be lost to alignment.
-    assert MIB < stats.largest_free_block_bytes < 1536 * KIB
-    for memory in (second, third, nothing):
-        memory.close()
+    assert MIB < stats.largest_free_block_bytes < 2 * MIB
+    second.close()
     assert device.allocator_stats().bytes_in_use == 0
 
 

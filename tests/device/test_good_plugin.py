@@ -38,14 +38,11 @@ def test_details_create_each_device_once(steered, platform):
     assert (first.numa_node, first.memory_bandwidth, first.gflops) == (3, 900_000_000_000, 12.5)
     second = platform.device_details(1)  # whose numbers are negative
     assert (second.numa_node, second.memory_bandwidth, second.gflops) == (None, None, None)
+    for ordinal in (-1, 2):
+        with pytest.raises(NotFoundError, match="has 2 devices"):
+            platform.device_details(ordinal)
     created = [call for call in steered.calls if call.startswith("create_device:")]
     assert created == ["create_device:0", "create_device:1"]
-
-
-@pytest.mark.parametrize("ordinal", [-1, 2])
-def test_no_device_outside_the_count(platform, ordinal):
-    with pytest.raises(NotFoundError, match="has 2 devices"):
-        platform.device_details(ordinal)
 
 
 def test_close_tears_down_in_tensorflows_order(steered):
@@ -57,10 +54,9 @@ def test_close_tears_down_in_tensorflows_order(steered):
     platform.close()
     assert steered.calls[before:] == ["destroy_device:1", "destroy_device:0", *TEAR_DOWN]
     assert platform.closed
-    with pytest.raises(ClosedError, match="STEERED_PLATFORM was closed"):
-        platform.device_count()
-    with pytest.raises(ClosedError):
-        platform.device_details(0)
+    for use in (platform.device_count, lambda: platform.device_details(0)):
+        with pytest.raises(ClosedError, match="STEERED_PLATFORM was closed"):
+            use()
 
 
 def test_a_second_load_shares_the_platform_and_one_after_the_end_does_not(steered):

@@ -17,15 +17,9 @@ def service():
         yield running
 
 
-def test_one_cpu_device_per_process(service):
+def test_one_cpu_device_per_process_that_breaks_no_rule(service):
     [device] = service.devices("CPU")
-    assert device.name == "CPU:0"
-    assert device.physical_name == "/physical_device:CPU:0"
-    assert (device.priority, device.plugin) == (60, "host_device")
-    assert service.device("/device:CPU:0") is device
-
-
-def test_it_breaks_no_rule(service):
+    assert (device.name, device.priority, device.plugin) == ("CPU:0", 60, "host_device")
     record = next(plugin for plugin in service.plugins() if plugin.name == "host_device")
     assert record.device_types == ("CPU",)
     assert (record.reasons, record.warnings) == ((), ())

@@ -73,16 +73,12 @@ def test_unified_memory_is_optional(recording):
 
 
 @pytest.mark.parametrize("slot", KINDS)
-def test_no_bytes_need_no_plugin(recording, device, slot):
-    memory = KINDS[slot](device, 0)
-    assert memory.size == 0
-    memory.close()
+def test_no_memory_is_a_memory_error_that_says_how_much(recording, device, slot):
+    with KINDS[slot](device, 0) as memory:
+        assert memory.size == 0
     assert recording.count(slot) == 0
     assert not [call for call in recording.calls if "deallocate" in call]
 
-
-@pytest.mark.parametrize("slot", KINDS)
-def test_no_memory_is_a_memory_error_that_says_how_much(recording, device, slot):
     recording.fail(slot, LEAVES_OUTPUTS_ALONE)
     with pytest.raises(MemoryError, match=f"{slot}.* 4096 bytes") as caught:
         KINDS[slot](device, 4096)
@@ -103,13 +99,9 @@ def test_memory_usage_and_stats(recording, device):
     assert device.memory_usage() == (600, 1000)
     stats = device.allocator_stats()
     assert (stats.num_allocs, stats.bytes_limit, stats.bytes_reservable_limit) == (5, 1000, None)
-    for slot, ask in (
-        ("device_memory_usage", device.memory_usage),
-        ("get_allocator_stats", device.allocator_stats),
-    ):
-        recording.fail(slot, LEAVES_OUTPUTS_ALONE)
-        with pytest.raises(UnavailableError, match=f"{slot}: the plugin does not know"):
-            ask()
+    recording.fail("device_memory_usage", LEAVES_OUTPUTS_ALONE)
+    with pytest.raises(UnavailableError, match="device_memory_usage: the plugin does not know"):
+        device.memory_usage()
 
 
 def test_the_host_device_counts(host_device):
@@ -198,11 +190,3 @@ def test_a_collection_may_take_a_device_before_its_memory(recording):
     assert recording.count("unified_memory_deallocate") == 2
     assert recording.count("destroy_platform") == 1
     assert recording.allocated == 0
-
-
-def test_host_memory_that_nobody_views_goes_with_its_object(recording):
-    with recording.devices() as [device, _]:
-        pinned = device.allocate_host(4)
-        del pinned
-        assert recording.count("host_memory_deallocate") == 1
-    assert recording.count("destroy_platform") == 1

@@ -46,9 +46,9 @@ def test_the_limit_leaves_some_to_the_system(free, limit):
     assert free - limit in {system_reserve(free), 0}
 
 
-@pytest.mark.parametrize(("fraction", "limit"), [(0.5, 4 * GIB), (1.0, 8 * GIB), (0.0, 724 * MIB)])
-def test_a_fraction_is_of_the_total(fraction, limit):
-    assert device_bytes_limit(GIB - 45 * MIB, 8 * GIB, fraction=fraction) == limit
+def test_a_fraction_is_of_the_total():
+    for fraction, limit in ((0.5, 4 * GIB), (1.0, 8 * GIB), (0.0, 724 * MIB)):
+        assert device_bytes_limit(GIB - 45 * MIB, 8 * GIB, fraction=fraction) == limit
 
 
 @pytest.mark.parametrize(
@@ -67,48 +67,30 @@ def test_what_cannot_be_is_refused(usage, options, error, message):
         device_bytes_limit(*usage, **options)
 
 
-@pytest.mark.parametrize(
-    ("text", "growth"),
-    [(None, None), ("", None), ("true", True), ("false", False), ("False", None), ("1", None)],
-)
-def test_growth_is_one_of_two_words_in_the_environment(text, growth):
-    assert said("TF_FORCE_GPU_ALLOW_GROWTH", text).growth is growth
+def test_growth_is_for_the_plugin_the_environment_and_the_user_to_say(caplog):
+    texts = {None: None, "": None, "true": True, "false": False, "False": None, "1": None}
+    for text, growth in texts.items():
+        assert said("TF_FORCE_GPU_ALLOW_GROWTH", text).growth is growth
+    for wanted in (None, False, True):
+        settings = MemorySettings(growth=wanted)
+        assert memory_growth(settings, forced_by_plugin=False) is bool(wanted)
+        with caplog.at_level(logging.WARNING, "modular_tf.device"):
+            assert memory_growth(settings, forced_by_plugin=True)
+        assert ("memory_growth.forced" in caplog.text) is (wanted is False)
+        caplog.clear()
 
 
-@pytest.mark.parametrize(
-    ("wanted", "forced", "growth"),
-    [
-        (None, False, False),
-        (False, False, False),
-        (True, False, True),
-        (False, True, True),
-        (None, True, True),
-    ],
-)
-def test_growth_is_for_the_plugin_and_then_the_user_to_say(wanted, forced, growth):
-    settings = MemorySettings(growth=wanted)
-
-    assert memory_growth(settings, forced_by_plugin=forced) is growth
+def test_garbage_is_collected_unless_the_environment_says_no():
+    for text in (None, "", "true", "1", "True", "maybe", "false", "0", "FALSE"):
+        settings = said("TF_ENABLE_GPU_GARBAGE_COLLECTION", text)
+        assert garbage_collection(settings) is (text not in {"false", "0", "FALSE"})
 
 
-@pytest.mark.parametrize(
-    ("text", "on"),
-    [(None, True), ("", True), ("true", True), ("1", True), ("True", True), ("maybe", True),
-     ("false", False), ("0", False), ("FALSE", False)],
-)  # fmt: skip
-def test_garbage_is_collected_unless_the_environment_says_no(text, on):
-    assert garbage_collection(said("TF_ENABLE_GPU_GARBAGE_COLLECTION", text)) is on
-
-
-@pytest.mark.parametrize(
-    ("text", "limit"),
-    [(None, 128 * GIB), ("", 128 * GIB), ("64", 64 * MIB), ("0", 0), ("-5", 128 * GIB),
-     ("1.5", 128 * GIB), ("many", 128 * GIB), ("²", 128 * GIB), ("9" * 30, 128 * GIB),
-     ("1" * 5000, 128 * GIB)],
-    ids=str,
-)  # fmt: skip
-def test_the_host_limit_is_in_mebibytes(text, limit):
-    assert host_bytes_limit(said("TF_GPU_HOST_MEM_LIMIT_IN_MB", text)) == limit
+def test_the_host_limit_is_in_mebibytes():
+    for text, limit in {"64": 64 * MIB, "0": 0}.items():
+        assert host_bytes_limit(said("TF_GPU_HOST_MEM_LIMIT_IN_MB", text)) == limit
+    for none in (None, "", "-5", "1.5", "many", "²", "9" * 30, "1" * 5000):
+        assert host_bytes_limit(said("TF_GPU_HOST_MEM_LIMIT_IN_MB", none)) == 128 * GIB
 
 
 @pytest.mark.parametrize(
@@ -125,10 +107,3 @@ def test_what_cannot_be_read_is_logged(caplog, variable, text):
 
     assert variable in caplog.text
     assert text in caplog.text
-
-
-def test_forced_growth_is_logged(caplog):
-    with caplog.at_level(logging.WARNING, "modular_tf.device"):
-        memory_growth(MemorySettings(growth=False), forced_by_plugin=True)
-
-    assert "memory_growth.forced" in caplog.text

@@ -19,13 +19,10 @@ from modular_tf.errors import InvalidArgumentError
     [
         ("MY_DEVICE:0", DeviceName("MY_DEVICE", 0)),
         ("/device:GPU:12", DeviceName("GPU", 12)),
-        ("/physical_device:GPU:1", DeviceName("GPU", 1, physical=True)),
-        ("/GPU:1", DeviceName("GPU", 1)),
+        ("/physical_device:NPU2:3", DeviceName("NPU2", 3, physical=True)),
         ("cpu:0", DeviceName("CPU", 0)),
         ("/gpu:2", DeviceName("GPU", 2)),
-        ("MyDevice:1", DeviceName("MyDevice", 1)),
         ("/device:PluggableDevice:0", DeviceName("PluggableDevice", 0)),
-        ("/physical_device:NPU2:3", DeviceName("NPU2", 3, physical=True)),
         (
             "/job:localhost/replica:0/task:0/device:GPU:3",
             DeviceName("GPU", 3, job="localhost", replica=0, task=0),
@@ -53,37 +50,19 @@ def test_other_names_are_refused(text):
         parse_device_name(text)
 
 
-@pytest.mark.parametrize(
-    ("text", "mine"),
-    [
-        ("GPU:0", True),
-        ("/physical_device:GPU:0", True),
-        ("/job:worker/GPU:0", True),
-        ("/job:worker/task:2/GPU:0", True),
-        ("/job:worker/replica:1/task:2/GPU:0", True),
-        ("/job:worker/task:1/GPU:0", False),
-        ("/job:worker/replica:0/GPU:0", False),
-        ("/job:localhost/GPU:0", False),
-    ],
-)
-def test_a_process_has_the_devices_that_its_prefix_fits(text, mine):
-    assert parse_device_name(text).is_of_process("/job:worker/replica:1/task:2") is mine
+def test_a_process_has_the_devices_that_its_prefix_fits():
+    process = "/job:worker/replica:1/task:2"
+    for mine in ("", "/physical_device:", "/job:worker/", "/job:worker/task:2/", f"{process}/"):
+        assert parse_device_name(f"{mine}GPU:0").is_of_process(process)
+    for other in ("/job:worker/task:1", "/job:worker/replica:0", "/job:localhost"):
+        assert not parse_device_name(f"{other}/GPU:0").is_of_process(process)
 
 
-@pytest.mark.parametrize(
-    ("text", "right"),
-    [
-        ("/job:worker/replica:0/task:1", True),
-        ("/job:localhost/replica:0/task:0", True),
-        ("/job:worker/task:1", False),
-        ("/job:worker/replica:0/task:1/", False),
-        ("/job:/replica:0/task:1", False),
-        ("worker", False),
-        (1, False),
-    ],
-)
-def test_prefixes_of_names(text, right):
-    assert is_name_prefix(text) is right
+def test_prefixes_of_names():
+    right = "/job:worker/replica:0/task:1"
+    assert is_name_prefix(right)
+    for wrong in ("/job:worker/task:1", f"{right}/", "/job:/replica:0/task:1", "worker", 1):
+        assert not is_name_prefix(wrong)
 
 
 # -- visible devices ---------------------------------------------------------------------------
@@ -93,8 +72,7 @@ def test_prefixes_of_names(text, right):
     ("selection", "most", "ordinals"),
     [
         *((nothing, None, [0, 1, 2]) for nothing in (None, "", " ", " , ", (), [])),
-        ("GPU:2,GPU:0", None, [2, 0]),
-        (" GPU:2 , GPU:0 ", None, [2, 0]),
+        (" GPU:2 , GPU:0 , NPU2:0, PluggableDevice:1", None, [2, 0]),
         (["GPU:2", "GPU:0"], None, [2, 0]),
         ("NPU:1,GPU:2,GPU:0", None, [2, 0]),
         ("NPU:1", None, [0, 1, 2]),
@@ -118,12 +96,6 @@ def test_bare_numbers_stand_for_every_type_but_cpu():
     assert visible.ordinals("NPU", 4) == [2, 0]
     assert visible.ordinals("CPU", 1) == [0]
     assert VisibleDevices("CPU:1").ordinals("CPU", 2) == [1]
-
-
-def test_types_may_have_small_letters_and_digits():
-    visible = VisibleDevices("PluggableDevice:1,NPU2:0")
-    assert visible.ordinals("PluggableDevice", 2) == [1]
-    assert visible.ordinals("NPU2", 2) == [0]
 
 
 @pytest.mark.parametrize(
@@ -150,9 +122,7 @@ def test_out_of_range_is_refused(selection):
     ("text", "types"),
     [
         (None, None),
-        ("", None),
         (" , ", None),
-        ("CPU", {"CPU"}),
         ("CPU, GPU,", {"CPU", "GPU"}),
     ],
 )

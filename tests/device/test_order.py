@@ -1,111 +1,63 @@
-"""8 threads on 4 streams: the order that the dependencies demand is the order that is seen."""
+"""Threads on streams that they share: what depends on other work waits for it."""
 
 from __future__ import annotations
 
-import threading
+import random
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, note, settings
-from hypothesis import strategies as st
 
-from modular_tf.device.streams.stream import Stream
-from tests.device.order_model import (
-    SEEN,
-    Kind,
-    Trace,
-    demands,
-    program_of,
-    random_program,
-    violations,
-)
-from tests.device.order_run import Run
+CHAINS, STREAMS, STEPS, SIZE = 4, 3, 40, 64
 
-# What is seen depends on the scheduler, so a failure says its program instead of looking for a
-# smaller one; the programs are the same in every run.
-orders = settings(
-    max_examples=60,
-    derandomize=True,
-    phases=[Phase.explicit, Phase.generate],
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
-
-
-@orders
-@given(seed=st.integers(0, 2**32 - 1), size=st.integers(100, 250))
-def test_the_order_is_what_the_dependencies_demand(host_device, seed, size):
-    program = random_program(seed, size)
-    note("\n".join(map(str, program)))
-    assert violations(program, Run(host_device, program)()) == []
-
-
-def test_the_programs_demand_something():
-    judged = [demands(random_program(seed, 200)) for seed in range(20)]
-    assert min(judged) > 20
-
-
-# -- the model itself: small programs whose orders are known -----------------------------------
-
-A, B = 0, 1  # threads, or streams
-
-
-def program(*steps):
-    """Return the program of steps (thread, kind, stream)."""
-    return program_of([(thread, kind, stream, A, 0) for thread, kind, stream in steps])
-
-
-USES_OF_EVENTS = [Kind.WAIT_EVENT, Kind.HOST_WAIT, Kind.HOST_BLOCK]
-CALL = Kind.CALLBACK
-PROGRAMS = {
-    "a stream keeps the order of one thread": ([(A, CALL, A), (A, Kind.READ, A)], {0}),
-    "streams are not ordered by themselves": ([(A, CALL, A), (A, CALL, B)], set()),
-    "threads are not ordered by themselves": ([(A, CALL, A), (B, CALL, A)], set()),
-    **{
-        f"{kind.value} orders two threads and streams": (
-            [(A, CALL, A), (A, Kind.RECORD, A), (A, CALL, A), (B, kind, B), (B, CALL, B)],
-            {0},
-        )
-        for kind in USES_OF_EVENTS
-    },
-    "a dependency is of one thread": (
-        [(A, CALL, A), (B, CALL, A), (A, Kind.DEPEND, B), (A, CALL, B)],
-        {0},
-    ),
-    "a wait for a stream orders what the thread does then": (
-        [(A, CALL, A), (A, Kind.HOST_STREAM, A), (A, CALL, B)],
-        {0},
-    ),
+WAYS = {
+    "wait_event": lambda before, after: after.wait_event(before.record_event()),
+    "wait_for": lambda before, after: after.wait_for(before),
+    "wait": lambda before, after: before.record_event().wait(),
+    "block": lambda before, after: before.record_event().block(),
+    "block_until_done": lambda before, after: before.block_until_done(),
 }
+"""How work on a stream is made to come after what another one has."""
 
 
-@pytest.mark.parametrize(("steps", "done"), PROGRAMS.values(), ids=PROGRAMS)
-def test_the_last_step_of_a_program_waits_for_what_the_model_says(steps, done):
-    whole = program(*steps)
-    assert {n for n in whole[-1].done if whole[n].kind in SEEN} == done
+class Chain:
+    """Bytes that a thread passes on, from row to row, each time on another stream."""
+
+    def __init__(self, device, streams, seed):
+        self._dice = random.Random(seed)
+        self._device, self._streams = device, streams
+        self._memory = device.allocate((STEPS + 1) * SIZE)
+        self.data, self.seen = self._dice.randbytes(SIZE), []
+
+    def run(self, ways):
+        before = self._dice.choice(self._streams)
+        before.mem_zero(self._memory)
+        before.memcpy_htod(self._memory, self.data)
+        for step in range(STEPS):
+            after = self._dice.choice(self._streams)
+            WAYS[self._dice.choice(ways)](before, after)
+            row = step * SIZE
+            after.add_callback(lambda step=step: self._called(step))
+            after.memcpy_dtod(
+                self._memory, self._memory, SIZE, target_offset=row + SIZE, source_offset=row
+            )
+            before = after
+        before.block_until_done()
+        last = bytearray(SIZE)
+        self._device.memcpy_dtoh(last, self._memory, SIZE, STEPS * SIZE)
+        return last
+
+    def _called(self, step):
+        time.sleep(0.0005 * (step % 3))
+        self.seen.append(step)
 
 
-def test_a_trace_out_of_order_is_found():
-    calls = program((A, CALL, A), (A, CALL, A))
-    right = Trace({0: 0, 1: 2}, {0: 1, 1: 3}, [], {}, {})
-    wrong = Trace({0: 0, 1: 1}, {0: 2, 1: 3}, [], {}, {})
-    assert violations(calls, right) == []
-    [found] = violations(calls, wrong)
-    assert "did not wait for" in found
+@pytest.mark.parametrize("ways", [[way] for way in WAYS] + [[*WAYS]], ids="-".join)
+def test_the_order_is_what_the_dependencies_demand(host_device, ways):
+    streams = [host_device.create_stream() for _ in range(STREAMS)]
+    chains = [Chain(host_device, streams, seed) for seed in range(CHAINS)]
+    with ThreadPoolExecutor(CHAINS) as threads:
+        passed_on = list(threads.map(lambda chain: chain.run(ways), chains))
 
-
-@pytest.mark.parametrize("lost", ["wait_event", "wait_for"])
-def test_a_device_that_loses_a_dependency_is_found(host_device, monkeypatch, lost):
-    """The slow side of the dependency waits until the other has run, which it must not."""
-    kind = {"wait_event": Kind.WAIT_EVENT, "wait_for": Kind.DEPEND}[lost]
-    steps = program(*[(A, CALL, A)] * 3, (A, Kind.RECORD, A), (A, kind, B), (A, CALL, B))
-    run, overtaken = Run(host_device, steps), threading.Event()
-    monkeypatch.setattr(Stream, lost, lambda *_: None)
-
-    def call(number):
-        if number == 0:
-            overtaken.wait()
-        Run._called(run, number)
-        if number == 5:
-            overtaken.set()
-
-    monkeypatch.setattr(run, "_called", call)
-    assert len(violations(steps, run())) == 3
+    assert passed_on == [chain.data for chain in chains]
+    assert [chain.seen for chain in chains] == [[*range(STEPS)]] * CHAINS

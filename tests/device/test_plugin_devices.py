@@ -8,8 +8,8 @@ import pytest
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.device.registry import DeviceRegistry
-from modular_tf.errors import InternalError, ModularTFError, UnavailableError
-from tests.device.steering import RAISES_STANDARD_EXCEPTION
+from modular_tf.errors import InternalError, UnavailableError
+from tests.device.steering import RAISES_INT
 
 
 @pytest.mark.parametrize(
@@ -21,19 +21,17 @@ def test_counts(steered, platform, reported, count):
     assert platform.device_count() == count
 
 
-@pytest.mark.parametrize("count", [4097, 2**31 - 1])
-def test_a_count_that_cannot_be(steered, platform, count):
-    steered.set_count(count)
-    with pytest.raises(InternalError, match=f"found {count}, expected at most 4096") as caught:
-        platform.device_count()
-    assert caught.value.rule == "SE-041"
-
-
-def test_a_failing_count_has_the_plugins_code(steered, platform):
-    steered.fail("get_device_count", Code.UNAVAILABLE, "driver restarts")
-    with pytest.raises(UnavailableError, match="driver restarts") as caught:
-        platform.device_count()
-    assert (caught.value.rule, caught.value.operation) == ("SE-040", "get_device_count")
+def test_a_count_that_cannot_be_or_fails(steered, platform):
+    for count in (4097, 2**31 - 1):
+        steered.set_count(count)
+        with pytest.raises(InternalError, match=f"found {count}, expected at most 4096") as found:
+            platform.device_count()
+        assert found.value.rule == "SE-041"
+    for how, error in ((Code.UNAVAILABLE, UnavailableError), (RAISES_INT, InternalError)):
+        steered.fail("get_device_count", how, "driver restarts")
+        with pytest.raises(error, match="get_device_count") as caught:
+            platform.device_count()
+        assert caught.value.rule == "SE-040"
 
 
 def test_a_count_is_asked_at_each_listing(steered, platform):
@@ -71,35 +69,25 @@ def test_a_failed_device_is_tried_again_and_never_destroyed(steered):
     assert steered.calls.count("destroy_device:0") == 1
 
 
-def test_a_device_without_size_is_warned_of(steered, platform):
+@pytest.mark.parametrize("field", ["hardware_name", "device_vendor", "pci_bus_id"])
+def test_strings(steered, field):
+    for value, shown, rules in (
+        (0, None, []),
+        (0x1000, None, ["SE-044"]),  # unreadable
+        (steered.text(b"caf\xe9"), "caf\udce9", []),
+    ):
+        steered.set_field("SP_Device", field, value)
+        with steered.load() as platform:
+            details = platform.device_details(0)
+        assert getattr(details, field.removeprefix("device_")) == shown
+        assert [found.rule_id for found in details.warnings] == rules
+
+
+def test_strings_past_the_announced_size_are_not_read(steered, platform):
     steered.set_field("SP_Device", "struct_size", 0)
     details = platform.device_details(1)
     assert details.hardware_name == "Steered 2000"
     assert [found.rule_id for found in details.warnings] == ["SE-043"]
-
-
-@pytest.mark.parametrize(
-    ("field", "detail"),
-    [
-        ("hardware_name", "hardware_name"),
-        ("device_vendor", "vendor"),
-        ("pci_bus_id", "pci_bus_id"),
-    ],
-)
-@pytest.mark.parametrize(
-    ("text", "shown", "rules"),
-    [(None, None, []), (0x1000, None, ["SE-044"]), (b"caf\xe9", "caf\udce9", [])],
-    ids=["null", "unreadable", "bytes"],
-)
-def test_strings(steered, platform, field, detail, text, shown, rules):
-    value = steered.text(text) if isinstance(text, bytes) else text or 0
-    steered.set_field("SP_Device", field, value)
-    details = platform.device_details(0)
-    assert getattr(details, detail) == shown
-    assert [found.rule_id for found in details.warnings] == rules
-
-
-def test_strings_past_the_announced_size_are_not_read(steered, platform):
     steered.set_field("SP_Device", "struct_size", 32)
     details = platform.device_details(0)
     assert (details.hardware_name, details.vendor, details.pci_bus_id) == (None, None, None)
@@ -112,23 +100,6 @@ def test_a_device_struct_of_the_plugins_own_is_followed(steered, platform):
     details = platform.device_details(0)
     assert details.hardware_name == "Steered 1000"
     assert [found.rule_id for found in details.warnings] == ["SE-007"]
-
-
-def test_a_throwing_destroy_device_does_not_stop_the_rest(steered):
-    platform = steered.load()
-    platform.device_details(0)
-    platform.device_details(1)
-    steered.fail("destroy_device", RAISES_STANDARD_EXCEPTION, "busy")
-    with pytest.raises(ModularTFError, match="busy"):
-        platform.close()
-    assert steered.calls[-6:] == [
-        "destroy_device:0",
-        "destroy_device:1",
-        "destroy_device_fns",
-        "destroy_stream_executor",
-        "destroy_platform",
-        "destroy_platform_fns",
-    ]
 
 
 def test_wild_pointers_and_garbage_in_any_field_never_crash(in_child):
@@ -145,7 +116,7 @@ def test_wild_pointers_and_garbage_in_any_field_never_crash(in_child):
         "        print(error.rule)\n"
         "chance = random.Random(20200908)\n"
         "accepted = refused = 0\n"
-        "for _ in range(400):\n"
+        "for _ in range(100):\n"
         "    steered.call('reset')\n"
         "    for _ in range(chance.randint(1, 3)):\n"
         "        table = chance.choice(TABLES)\n"
@@ -160,6 +131,6 @@ def test_wild_pointers_and_garbage_in_any_field_never_crash(in_child):
         "    except ModularTFError as error:\n"
         "        assert error.rule, error\n"
         "        refused += 1\n"
-        "print(accepted > 20, refused > 20)\n"
+        "print(accepted > 10, refused > 10)\n"
     )
     assert lines == ["SE-008", "True True"]

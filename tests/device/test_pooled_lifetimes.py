@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import gc
 import threading
+from ctypes import c_void_p
 
 import pytest
 
+from modular_tf.device.memory.memory_settings import MemorySettings
 from modular_tf.errors import InternalError
 from tests.device.arenas import MIB
 
@@ -53,33 +54,22 @@ def test_a_callback_frees_memory_while_an_allocation_waits_for_it(lifetime, devi
     assert len(held) == 1
 
 
-def test_a_callback_allocates_while_unused_regions_go_back(lifetime, recorded_limit):
-    device = recorded_limit
-    device.allocate(MIB).close()
-    gc.collect()
-    stream = device.create_stream()
-    small = device.allocate(256)
-    small.close()
-    lifetime.synchronize_in("deallocate")
-    lifetime.hold("deallocate")
-    thread = threading.Thread(target=lambda: device.allocate(5 * MIB))
-    thread.start()
-    lifetime.wait_until_held("deallocate", thread)
-    looked, raised = calling(stream, device.allocator_stats)
-    lifetime.let_go("deallocate")
-
-    assert looked.wait(60)
-    thread.join(60)
-    assert raised == []
-
-
-@pytest.fixture
-def recorded_limit(lifetime):
-    from modular_tf.device.memory.memory_settings import MemorySettings
-
+def test_a_callback_allocates_while_unused_regions_go_back(lifetime):
     lifetime.use_bfc_allocator()
-    with lifetime.devices(MemorySettings(limit_bytes=6 * MIB)) as [first, _]:
-        yield first
+    with lifetime.devices(MemorySettings(limit_bytes=6 * MIB)) as [device, _]:
+        device.allocate(MIB).close()
+        stream = device.create_stream()
+        lifetime.synchronize_in("deallocate")
+        lifetime.hold("deallocate")
+        thread = threading.Thread(target=lambda: device.allocate(5 * MIB))
+        thread.start()
+        lifetime.wait_until_held("deallocate", thread)
+        looked, raised = calling(stream, device.allocator_stats)
+        lifetime.let_go("deallocate")
+
+        assert looked.wait(60)
+        thread.join(60)
+        assert raised == []
 
 
 @pytest.mark.parametrize("offset", [0, MIB])
@@ -90,7 +80,7 @@ def test_memory_that_is_given_twice_is_refused_and_given_back_once(
     lifetime, device, kind, slot, offset
 ):
     held = getattr(device, kind)(2 * MIB)
-    lifetime.give_next(held.address + offset)
+    lifetime.give_next(c_void_p(held.address + offset))
 
     with pytest.raises(InternalError, match="rule SE-135") as caught:
         getattr(device, kind)(4 * MIB)

@@ -65,55 +65,41 @@ def test_details_may_be_missing():
     assert factory.device_details(0) == DeviceDetails()
 
 
-@pytest.mark.parametrize(
-    ("attribute", "values"),
-    [
-        ("device_type", [None, "N-PU", b"GPU", "GPU:0"]),
-        ("platform", ["", 3]),
-        ("priority", ["high", True, 1.5]),
-        ("device_count", [None, 4]),
-    ],
-)
-def test_wrong_attributes_are_refused(attribute, values):
-    for value in values:
-        chips = Chips()
-        setattr(chips, attribute, value)
-        with pytest.raises(InvalidArgumentError, match=f"Chips of chips: {attribute}") as caught:
-            wrap(chips)
-        assert caught.value.rule == "SE-054"
+def test_wrong_attributes_are_refused():
+    for attribute, values in {
+        "device_type": [None, "N-PU", b"GPU", "GPU:0"],
+        "platform": ["", 3],
+        "priority": ["high", True, 1.5],
+        "device_count": [None, 4],
+    }.items():
+        for value in values:
+            chips = Chips()
+            setattr(chips, attribute, value)
+            with pytest.raises(InvalidArgumentError, match=f"of chips: {attribute}") as caught:
+                wrap(chips)
+            assert caught.value.rule == "SE-054"
 
 
-@pytest.mark.parametrize(
-    ("count", "message", "rule"),
-    [
+def test_wrong_counts_and_details_are_errors():
+    for count, message, rule in (
         *((count, "expected a number", "SE-055") for count in (None, "2", 2.0, True)),
         (10**9, "at most 4096", "SE-041"),
-    ],
-)
-def test_a_count_that_is_none(count, message, rule):
-    with pytest.raises(InternalError, match=message) as caught:
-        wrap(Chips(count)).device_count()
-    assert caught.value.rule == rule
+    ):
+        with pytest.raises(InternalError, match=message) as caught:
+            wrap(Chips(count)).device_count()
+        assert caught.value.rule == rule
     assert wrap(Chips(-5)).device_count() == 0
-
-
-@pytest.mark.parametrize(
-    ("details", "text"),
-    [
+    for details, message in (
         ({"speed": 3}, "unknown device detail 'speed'"),
         ({"vendor": 3}, "vendor is 3"),
         ({"numa_node": "0"}, "numa_node is '0'"),
         ({"numa_node": 1.5}, "numa_node is 1.5"),
         ({"gflops": True}, "gflops is True"),
-        ([1], "expected a mapping"),
-        (None, "expected a mapping"),
-        ("chip", "expected a mapping"),
-    ],
-)
-def test_wrong_details(details, text):
-    with pytest.raises(InternalError, match=text) as caught:
-        wrap(Chips(details=details)).device_details(0)
-    assert caught.value.rule == "SE-055"
+        *((details, "expected a mapping") for details in ([1], None, "chip")),
+    ):
+        with pytest.raises(InternalError, match=message) as caught:
+            wrap(Chips(details=details)).device_details(0)
+        assert caught.value.rule == "SE-055"
 
 
 def test_numbers_that_are_none_and_devices_outside_the_count():

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pickle
+from types import SimpleNamespace
 
 import pytest
 
 from modular_tf.abi.layouts import layout
 from modular_tf.abi.status_codes import Code
 from modular_tf.device.platform import load_device_platform
-from modular_tf.errors import InternalError, PluginError
+from modular_tf.errors import PluginError
 from modular_tf.loading.device_dialect import HOSTED
 from tests.device.steering import RAISES_INT, RAISES_STANDARD_EXCEPTION, TABLES
 
@@ -104,7 +105,9 @@ def test_what_cannot_be_used_is_refused_by_name(steered, table, fields, rule):
 def test_names_have_capitals_and_underscores(steered, field, rule):
     for text in BAD_NAMES:
         steered.set_field(PLATFORM, field, steered.text(text))
-        assert steered.refused_for() == [rule], text
+        error = steered.refusal()
+        assert error.rule == rule, text
+        assert f"Choose a {field} such as MY_" in error.message  # the remedy
     for text in GOOD_NAMES:
         steered.set_field(PLATFORM, field, steered.text(text))
         assert steered.warned_of() == [], text
@@ -116,23 +119,11 @@ def test_the_required_slots_are_tensorflows():
     assert numbers == [*range(4), *range(6, 17), 21, 22, 24, 25, 27, *range(29, 34)]
 
 
-def test_an_empty_executor_breaks_the_rule_once_per_slot(steered):
-    spoil(steered, EXECUTOR, without(*SLOTS))
-    assert steered.refused_for() == ["SE-025"] * len(REQUIRED)
-
-
 @pytest.mark.parametrize("missing", UNIFIED)
 def test_unified_memory_needs_both_functions(steered, missing):
     spoil(steered, PLATFORM, {"supports_unified_memory": 1})
     spoil(steered, EXECUTOR, without(missing))
     assert steered.refused_for() == ["SE-026"]
-
-
-@pytest.mark.parametrize("slot", DETAILS)
-def test_a_detail_without_function_is_not_known(steered, slot):
-    spoil(steered, DEVICE_FNS, without(slot))
-    with steered.load() as platform:
-        assert getattr(platform.device_details(0), slot.removeprefix("get_")) is None
 
 
 def test_slots_past_the_announced_size_count_as_null(steered):
@@ -188,33 +179,25 @@ def test_slots_must_be_code(in_child):
 # -- functions that fail -----------------------------------------------------------------------
 
 
-class LibraryWithoutEntry:
-    path = "/nowhere/libempty.so"
-
-    def symbol(self, name):
-        return None
-
-
 def test_an_entry_point_is_required():
+    empty = SimpleNamespace(path="/nowhere/libempty.so", symbol=lambda _name: None)
     with pytest.raises(PluginError, match="SE_InitPlugin is not exported") as caught:
-        load_device_platform(LibraryWithoutEntry(), plugin_name="empty")
+        load_device_platform(empty, plugin_name="empty")
     assert (caught.value.rule, caught.value.code) == ("SE-001", Code.FAILED_PRECONDITION)
 
 
-@pytest.mark.parametrize(
-    ("how", "code", "text"),
-    [
+def test_a_failing_entry_point_is_an_error_and_nothing_is_torn_down(steered):
+    for how, code, text in (
         (Code.PERMISSION_DENIED, Code.PERMISSION_DENIED, "no licence"),
         (RAISES_STANDARD_EXCEPTION, Code.INTERNAL, "no licence"),
         (RAISES_INT, Code.INTERNAL, "not a std::exception"),
-    ],
-)
-def test_a_failing_entry_point_is_an_error_and_nothing_is_torn_down(steered, how, code, text):
-    steered.fail("SE_InitPlugin", how, "no licence")
-    error = steered.refusal()
-    assert (error.rule, error.code) == ("SE-002", code)
-    assert text in error.message
-    assert steered.calls == ["init"]
+    ):
+        steered.call("reset")
+        steered.fail("SE_InitPlugin", how, "no licence")
+        error = steered.refusal()
+        assert (error.rule, error.code) == ("SE-002", code)
+        assert text in error.message
+        assert steered.calls == ["init"]
 
 
 @pytest.mark.parametrize(
@@ -250,16 +233,6 @@ def test_a_refused_plugin_is_torn_down_in_tensorflows_order_whatever_throws(stee
     ]
 
 
-def test_a_throwing_destroy_at_close_is_raised_after_all_have_run(steered):
-    steered.fail("destroy_stream_executor", RAISES_STANDARD_EXCEPTION, "still in use")
-    platform = steered.load()
-    with pytest.raises(InternalError, match="still in use") as caught:
-        platform.close()
-    assert caught.value.rule == "SE-032"
-    assert steered.calls[-1] == "destroy_platform_fns"
-    platform.close()
-
-
 # -- what a refusal says -----------------------------------------------------------------------
 
 
@@ -269,30 +242,20 @@ def test_a_refusal_has_every_violation_and_survives_pickling(steered):
     spoil(steered, FNS, without("destroy_device", "get_device_count"))
     spoil(steered, EXECUTOR, without("allocate"))
     error = steered.refusal()
-    assert [found.rule_id for found in error.violations] == [
-        "SE-006",
-        "SE-009",
-        "SE-015",
-        "SE-018",
-        "SE-019",
-        "SE-025",
-    ]
+    rules = ["SE-006", "SE-009", "SE-015", "SE-018", "SE-019", "SE-025"]
+    assert [found.rule_id for found in error.violations] == rules
     assert error.rule == "SE-009"
-    for expected in ("SE-015", "SE-018", "SE-019", "SE-025", "'gpu'", "allocate"):
+    assert (error.plugin, error.path) == ("steered", steered.library.path)
+    for expected in (
+        *("SE-015", "SE-018", "SE-019", "SE-025", "allocate", steered.library.path),
+        *("SP_Platform.type", "'gpu'"),
+    ):
         assert expected in error.message
 
     copy = pickle.loads(pickle.dumps(error))
     assert type(copy) is type(error)
     assert (copy.message, copy.rule, copy.code) == (error.message, error.rule, error.code)
     assert copy.violations == error.violations
-
-
-def test_the_message_names_plugin_field_rule_and_remedy(steered):
-    spoil(steered, PLATFORM, {"type": steered.text(b"gpu")})
-    error = steered.refusal()
-    assert (error.plugin, error.path) == ("steered", steered.library.path)
-    for part in (steered.library.path, "SP_Platform.type", "'gpu'", "SE-015", "MY_DEVICE"):
-        assert part in error.message
 
 
 # -- device-abi A6: plugins that assign a fresh struct to *params, or point to their own --------
@@ -302,11 +265,8 @@ def test_the_message_names_plugin_field_rule_and_remedy(steered):
     ("table", "to"),
     [
         (PLATFORM, "null"),
-        (PLATFORM, "own"),
         (FNS, "null"),
-        (FNS, "own"),
-        (DEVICE_FNS, "own"),
-        (EXECUTOR, "own"),
+        *((t, "own") for t in (PLATFORM, FNS, DEVICE_FNS, EXECUTOR)),
     ],
 )
 def test_replaced_structs_are_followed_with_a_warning(steered, table, to):

@@ -1,3 +1,5 @@
+"""The registry of devices: who serves, under which names; test_registry_model.py has the rest."""
+
 from __future__ import annotations
 
 import pytest
@@ -79,25 +81,7 @@ def test_equal_priorities_keep_the_first_and_name_both():
     assert "second (platform SECOND, priority 220)" in message
 
 
-def test_undo_lets_the_next_one_serve_and_runs_once():
-    registry = DeviceRegistry()
-    undo = add(registry, "GPU", "FIRST")
-    add(registry, "GPU", "SECOND")
-    undo()
-    undo()
-    assert states(registry) == {"second": SERVING}
-    assert registry.device("GPU:0").platform == "SECOND"
-
-
-@pytest.mark.parametrize(
-    "priorities",
-    [
-        {"GPU:SLOW": 300},
-        {"GPU:FAST": 1},
-        {"GPU": 5, "GPU:SLOW": 6},
-        {"NPU": 5, "GPU:SLOW": 221, "SLOW": 0},
-    ],
-)
+@pytest.mark.parametrize("priorities", [{"GPU:FAST": 1}, {"GPU": 5, "GPU:SLOW": 6, "SLOW": 0}])
 def test_the_configuration_decides(priorities):
     registry = DeviceRegistry(priorities=priorities)
     add(registry, "GPU", "FAST", priority=220)
@@ -108,19 +92,14 @@ def test_the_configuration_decides(priorities):
 
 
 def test_a_platform_name_is_taken_once_in_any_case():
-    class Shouting:
-        platform = "chip"
-        device_type = "NPU"
-        priority = 1
-
     registry = DeviceRegistry()
     add(registry, "GPU", "CHIP", plugin="one")
-    for device_type in ("GPU", "NPU"):
-        with pytest.raises(AlreadyExistsError, match=r"CHIP of two is registered .* by one") as e:
-            add(registry, device_type, "CHIP", plugin="two")
+    for name in ("CHIP", "chip"):
+        with pytest.raises(
+            AlreadyExistsError, match=r"(?i)CHIP of two is registered .* by one"
+        ) as e:
+            registry.register(Source("NPU", name), plugin="two")
         assert (e.value.rule, e.value.plugin) == ("SE-050", "two")
-    with pytest.raises(AlreadyExistsError):
-        registry.register(Shouting(), plugin="two")
     assert list(states(registry)) == ["one"]
 
 
@@ -145,23 +124,9 @@ def test_visible_devices_are_renumbered_in_the_written_order():
     assert registry.device("GPU:1").physical_name == "/physical_device:GPU:0"
     with pytest.raises(NotFoundError):
         registry.device("/physical_device:GPU:1")
-
-
-def test_physical_devices_are_all_there():
-    registry = DeviceRegistry(visible="GPU:2")
-    add(registry, "GPU", count=3)
     assert registry.physical_devices("GPU") == [
         PhysicalDevice(f"/physical_device:GPU:{ordinal}", "GPU") for ordinal in range(3)
     ]
-
-
-def test_visible_devices_that_do_not_exist_or_stand_twice_are_refused():
-    registry = DeviceRegistry(visible="GPU:3")
-    add(registry, "GPU", count=3)
-    with pytest.raises(InvalidArgumentError, match="out of range"):
-        registry.devices()
-    with pytest.raises(InvalidArgumentError):
-        DeviceRegistry(visible=("GPU:0", "GPU:0"))
 
 
 def test_a_device_is_one_object():
@@ -174,13 +139,16 @@ def test_a_device_is_one_object():
 
 
 def test_an_unknown_device_lists_the_known_ones():
+    registry = DeviceRegistry(visible="GPU:3")
+    add(registry, "GPU", count=3)
+    with pytest.raises(InvalidArgumentError, match="GPU:3 is out of range"):
+        registry.devices()
+
     registry = DeviceRegistry()
     add(registry, "CPU")
     add(registry, "GPU")
     with pytest.raises(NotFoundError, match=r"no device 'GPU:1'; visible devices: \['CPU:0'"):
         registry.device("GPU:1")
-    with pytest.raises(InvalidArgumentError):
-        registry.device("GPU")
 
 
 def test_a_failing_factory_does_not_hide_the_others():
@@ -244,21 +212,17 @@ def test_a_factory_takes_the_place_of_another():
     assert names(registry) == ["XPU:0"]
 
 
-@pytest.mark.parametrize("is_registered", [True, False])
-def test_a_registration_takes_the_position_of_another_and_enters_once(is_registered):
+def test_a_registration_takes_the_position_of_another_and_enters_once():
     registry = DeviceRegistry()
     old, new = (registry.registration_of(python_factory("GPU"), plugin="p") for _ in range(2))
-    if is_registered:
-        registry.enter(old)
+    registry.enter(old)
     add(registry, "XPU")
     for _ in range(2):
         registry.enter(new, instead_of=old)
         registry.leave(old)
 
     entered = [status.registration for status in registry.factories()]
-    assert entered.count(new) == 1
-    assert (entered[0] is new) is is_registered
-    assert old not in entered
+    assert (entered[0], len(entered)) == (new, 2)
 
 
 def test_a_factory_takes_a_place_of_its_own_rank_and_no_taken_name():

@@ -21,13 +21,11 @@ def together(task):
         return [future.result() for future in [pool.submit(run) for _ in range(THREADS)]]
 
 
-def test_a_device_is_created_once(steered, platform):
+def test_a_device_is_created_once_and_one_object_for_all_threads(steered, platform):
     details = together(lambda: platform.device_details(0))
     assert len({id(entry) for entry in details}) == 1
     assert steered.calls.count("create_device:0") == 1
 
-
-def test_a_device_is_one_object_for_all_threads(platform):
     registry = DeviceRegistry()
     registry.register(platform, plugin="steered")
     listings = together(registry.devices)

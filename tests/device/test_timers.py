@@ -8,6 +8,7 @@ import time
 import pytest
 
 from modular_tf.device.streams.event import EventStatus
+from modular_tf.device.streams.timer import HostClockTimer
 from modular_tf.errors import ClosedError, FailedPreconditionError, InternalError
 from tests.device.recording import Callbacks
 
@@ -51,9 +52,14 @@ def test_the_plugins_timer(recording):
     assert [recording.count(slot) for slot in slots] == [1, 1, 3]
 
 
-def test_the_host_devices_timer_measures(host_device):
+@pytest.mark.parametrize(
+    "create",
+    [lambda device: device.create_timer(), lambda device: HostClockTimer(device.executor)],
+    ids=["its own", "the host's clock"],
+)
+def test_the_host_devices_timer_measures(host_device, create):
     stream, pause = host_device.create_stream(), 0.01
-    with host_device.create_timer() as timer:
+    with create(host_device) as timer:
         timer.start(stream)
         stream.add_callback(lambda: time.sleep(pause))
         timer.stop(stream)
@@ -74,18 +80,6 @@ def test_the_hosts_clock_stands_in(recording, left_out):
             timer.stop(stream)
             assert timer.nanoseconds >= 0
         assert not {"create_timer", "start_timer"} & {call.split()[0] for call in recording.calls}
-
-
-def test_the_hosts_clock_measures_what_the_stream_does(recording, clocked):
-    recording.call_back(Callbacks.ON_THREAD)
-    stream, timer, pause = clocked.create_stream(), clocked.create_timer(), 0.01
-    timer.start(stream)
-    recording.join()
-    stream.add_callback(lambda: time.sleep(pause))
-    recording.join()
-    timer.stop(stream)
-    recording.join()
-    assert timer.nanoseconds >= pause * 1e9
 
 
 def test_the_hosts_clock_waits_for_the_stream(recording, clocked):

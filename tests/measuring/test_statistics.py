@@ -11,8 +11,7 @@ from contextlib import ExitStack
 import pytest
 
 from modular_tf.abi.status_codes import Code
-from modular_tf.errors import ConfigError, DataLossError, FailedPreconditionError, UnknownError
-from modular_tf.service.configuration import load_config
+from modular_tf.errors import DataLossError, FailedPreconditionError, UnknownError
 from modular_tf.service.service import PluginService
 from modular_tf.service.statistics import OperationStatistics, ServiceStatistics
 
@@ -52,6 +51,9 @@ def test_calls_and_bytes_are_counted(service):
     assert _more(before, after, "reader cleanup") == (2, 0)
     assert _more(before, after, "data or length of a region") == (1, 1024)
     assert "plugin_memory_free" not in after
+    statistics = service.statistics()
+    assert isinstance(statistics, ServiceStatistics)
+    assert pickle.loads(pickle.dumps(statistics)) == statistics
 
 
 def test_times_fill_the_buckets_and_statuses_are_counted(service):
@@ -146,17 +148,13 @@ def test_no_call_of_many_threads_is_lost(service):
     assert after.under_way == 0
 
 
-def test_a_service_that_counts_nothing_says_how_to_ask_for_it():
-    said = r"PluginService\(statistics=True\)"
-    with PluginService() as service, pytest.raises(FailedPreconditionError, match=said):
-        service.statistics()
-
-
 def test_nothing_is_counted_when_the_last_service_that_counts_is_closed(service):
     with PluginService(statistics=True) as other:
         other.load()
     with PluginService() as silent:
         silent.load()
+        with pytest.raises(FailedPreconditionError, match=r"PluginService\(statistics=True\)"):
+            silent.statistics()
         fs = silent.filesystem("ram")
         fs.path_exists("ram://")
         while_open = _of(service, "ram_filesystem")["path_exists"].calls
@@ -173,20 +171,8 @@ def test_a_service_shows_its_own_plugins_only(service, fixture_service):
     assert {one.plugin for one in shown} == {"fixture_filesystem_good"}
 
 
-def test_the_environment_and_the_configuration_decide(tmp_path):
-    file = tmp_path / "modular-tf.toml"
-    file.write_text("statistics = true")
-    named = {"MODULAR_TF_CONFIG": str(file)}
-
-    assert not load_config({"MODULAR_TF_CONFIG": ""}).statistics
-    assert load_config(named).statistics
-    assert not load_config({**named, "MODULAR_TF_STATISTICS": "0"}).statistics
-    with pytest.raises(ConfigError, match="MODULAR_TF_STATISTICS: expected 0 or 1, found 'yes'"):
-        load_config({"MODULAR_TF_STATISTICS": "yes"})
-
-
-def test_a_forked_child_begins_with_nothing(run_python):
-    said = run_python(
+def test_a_forked_child_begins_with_nothing(run_forked):
+    said = run_forked(
         """
         import json, os
         import modular_tf as mtf
@@ -215,11 +201,3 @@ def test_a_forked_child_begins_with_nothing(run_python):
         [[], [["path_exists", 1, 0]]],
         [["path_exists", 7, 0]],
     ]
-
-
-def test_statistics_travel(service):
-    service.filesystem("ram").path_exists("ram://")
-    statistics = service.statistics()
-
-    assert pickle.loads(pickle.dumps(statistics)) == statistics
-    assert isinstance(statistics, ServiceStatistics)

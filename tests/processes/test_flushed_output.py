@@ -9,7 +9,7 @@ from modular_tf.native.library import process_symbol
 from modular_tf.processes.child import flush_output
 from tests.stress.moments import InterruptError
 
-TRIES = 500  # of which an interrupt met the stream locked in each thirty
+TRIES = 200  # of which an interrupt met the stream locked in each thirty
 
 
 def can_lock_stdout():

@@ -46,9 +46,9 @@ SERVING = """
 """
 
 
-def test_an_orphan_of_another_user_does_not_end_it(run_python):
+def test_an_orphan_of_another_user_does_not_end_it(run_forked):
     """A plugin may start a program that takes other rights, and whose watcher then ends."""
-    told = run_python(SERVING)
+    told = run_forked(SERVING)
     os.kill(int(told.stdout), signal.SIGKILL)
 
 
@@ -102,5 +102,5 @@ WITHOUT_PROCESSES = """
 """
 
 
-def test_a_shortage_of_processes_does_not_end_those_that_run(run_python):
-    run_python(WITHOUT_PROCESSES)
+def test_a_shortage_of_processes_does_not_end_those_that_run(run_forked):
+    run_forked(WITHOUT_PROCESSES)

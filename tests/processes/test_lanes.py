@@ -21,14 +21,9 @@ def watched():
         yield lane, theirs
 
 
-def test_a_job_arrives_as_one_line(watched):
-    _, theirs = watched
-
-    assert theirs.recv(1 << 16) == b'{"file": "/plugins/lib\\udcff.so"}\n'
-
-
-def test_an_entry_may_come_in_pieces(watched):
+def test_a_job_arrives_as_one_line_and_entries_may_come_in_pieces(watched):
     lane, theirs = watched
+    assert theirs.recv(1 << 16) == b'{"file": "/plugins/lib\\udcff.so"}\n'
     theirs.sendall(b'{"finis')
     assert lane.receive() == []
     theirs.sendall(b'hed": 1}\n{"more": 2}\n')
@@ -36,20 +31,15 @@ def test_an_entry_may_come_in_pieces(watched):
     assert lane.receive() == [{"finished": 1}, {"more": 2}]
 
 
-def test_an_entry_that_comes_when_there_is_no_job_is_refused(watched):
+def test_an_entry_without_a_job_or_without_end_is_refused(watched, monkeypatch):
+    monkeypatch.setattr("modular_tf.processes.zygote_process._LONGEST_ENTRY", 20)
     lane, theirs = watched
     lane.work = None
     theirs.sendall(b'{"finished": 1}\n')
-
     with pytest.raises(ValueError, match="no job"):
         lane.receive()
-
-
-def test_an_entry_without_end_is_refused(watched, monkeypatch):
-    monkeypatch.setattr("modular_tf.processes.zygote_process._LONGEST_ENTRY", 8)
-    lane, theirs = watched
-    theirs.sendall(b'{"finished"')
-
+    lane.give(8, JOB)
+    theirs.sendall(b'{"finished"' + b" " * 20)
     with pytest.raises(ValueError, match="without end"):
         lane.receive()
 

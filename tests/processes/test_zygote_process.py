@@ -1,8 +1,8 @@
 """The process that watchers are forked from, where an interrupt comes before its owner keeps it."""
 
 
-def test_what_nobody_closes_is_waited_for(run_python):
-    run_python(
+def test_what_nobody_closes_is_waited_for(run_forked):
+    run_forked(
         """
         import os, subprocess, sys, warnings
         from modular_tf.processes.zygote_process import ZygoteProcess
@@ -24,8 +24,8 @@ def test_what_nobody_closes_is_waited_for(run_python):
     )
 
 
-def test_a_forked_child_does_not_keep_it_from_ending(run_python):
-    run_python(
+def test_a_forked_child_does_not_keep_it_from_ending(run_forked):
+    run_forked(
         """
         import os, signal
         from modular_tf.first_contact.finding import Limits
@@ -43,8 +43,8 @@ def test_a_forked_child_does_not_keep_it_from_ending(run_python):
     )
 
 
-def test_an_interrupt_at_any_step_of_a_start_leaves_neither_files_nor_processes(run_python):
-    run_python(
+def test_an_interrupt_at_any_step_of_a_start_leaves_neither_files_nor_processes(run_forked):
+    run_forked(
         """
         import gc, os, sys, time, warnings
         from modular_tf.first_contact.finding import Limits
@@ -96,9 +96,9 @@ def test_an_interrupt_at_any_step_of_a_start_leaves_neither_files_nor_processes(
     )
 
 
-def test_one_that_cannot_be_ended_is_left_behind(run_python):
+def test_one_that_cannot_be_ended_is_left_behind(run_forked):
     """It hangs in a driver, or in a file system whose server is gone."""
-    run_python(
+    run_forked(
         """
         import os, subprocess, sys, warnings
         from modular_tf.processes import zygote_process

@@ -16,15 +16,11 @@ def _growing(measure="memory_mib", slope=0.0):
     return [replace(_STILL, **{measure: value + at * slope}) for at in range(150)]
 
 
-def test_what_stays_as_it_is_is_flat():
-    assert all(trend.is_flat for trend in trends(_growing()))
-
-
 @pytest.mark.parametrize(
     ("measure", "slope"),
     [("memory_mib", 0.2), ("descriptors", 0.1), ("threads", 0.05), ("mappings", 0.5)],
 )
-def test_what_goes_on_growing_is_not(measure, slope):
+def test_what_goes_on_growing_is_not_flat(measure, slope):
     growing = [trend.name for trend in trends(_growing(measure, slope)) if not trend.is_flat]
 
     assert growing == [measure]
@@ -58,7 +54,7 @@ def test_some_seconds_of_it(run_python, tmp_path):
         from pathlib import Path
         import sys
         from tests.soak.campaign import Campaign
-        outcome = Campaign(7, Path(sys.argv[1])).run(3, 0.5, lambda outcome: None)
+        outcome = Campaign(7, Path(sys.argv[1])).run(1, 0.25, lambda outcome: None)
         print(*outcome.errors, sep="\\n")
         print(outcome.jobs.total() > 0, len(outcome.samples) > 0)
         """,

@@ -58,14 +58,6 @@ class DialectPlugin(ControlledPlugin):
         """What the host called, in order; STRANGE_x where it showed something else than before."""
         return self.call("calls", result=ctypes.c_char_p).decode().split()
 
-    def exhaust(self):
-        """Let the RFC's allocators have no more memory."""
-        self.call("exhaust")
-
-    def recover(self):
-        """Let them have memory again."""
-        self.call("recover")
-
     def load(self):
         return load_device_platform(self.library, plugin_name="dialect")
 

@@ -46,20 +46,22 @@ def slots(plugin):
 
 @pytest.mark.parametrize(("form", "sizes"), sampled_product(FORMS, (True, False)))
 def test_the_allocator_of_a_plugin_is_found(form, sizes):
-    assert slots(build("NONE", sizes=sizes, form=form)) == {}
+    plugin = build("NONE", sizes=sizes, form=form)
+    assert slots(plugin) == {}
+    with plugin.load() as platform:
+        round_trip(devices_of(platform)[0])  # by the functions of the executor
+    assert not any("alloc" in call for call in plugin.calls)
     for kind, name in KINDS.items():
         plugin = build(kind, sizes=sizes, form=form)
         assert slots(plugin) == {name: plugin.library.symbol(f"fns_create_{name}")}
 
 
-@pytest.mark.parametrize("sizes", [True, False])
-def test_two_of_them_are_refused(sizes):
-    plugin = build("BOTH", sizes=sizes)
-    assert plugin.refusal().rule == "SE-034"
-    assert plugin.calls == ["init", "destroy_platform", "destroy_platform_fns"]
+def test_two_of_them_are_refused_and_half_of_one_is_not_offered():
+    for sizes in (True, False):
+        plugin = build("BOTH", sizes=sizes)
+        assert plugin.refusal().rule == "SE-034"
+        assert plugin.calls == ["init", "destroy_platform", "destroy_platform_fns"]
 
-
-def test_one_that_cannot_be_destroyed_is_not_offered():
     plugin = build("HALF")
     with plugin.load() as platform:
         assert [found.rule_id for found in platform.warnings] == ["SE-035"]
@@ -70,24 +72,14 @@ def test_one_that_cannot_be_destroyed_is_not_offered():
 # What the host calls: the plain one gives regions, which the host cuts; the custom one each piece.
 CALLS = {
     "PLAIN": {
-        "allocate": 2,
-        "deallocate": 2,
-        "host_memory_allocate": 1,
-        "host_memory_deallocate": 1,
-        "create_allocator": 1,
-        "destroy_allocator": 1,
-        "destroy_device": 2,
+        "allocate": 2, "deallocate": 2, "host_memory_allocate": 1, "host_memory_deallocate": 1,
+        "create_allocator": 1, "destroy_allocator": 1, "destroy_device": 2,
     },
     "CUSTOM": {
-        "allocate_raw": 3,
-        "deallocate_raw": 3,
-        "host_allocate_raw": 1,
-        "host_deallocate_raw": 1,
-        "create_custom_allocator": 1,
-        "destroy_custom_allocator": 1,
-        "destroy_device": 2,
+        "allocate_raw": 3, "deallocate_raw": 3, "host_allocate_raw": 1, "host_deallocate_raw": 1,
+        "create_custom_allocator": 1, "destroy_custom_allocator": 1, "destroy_device": 2,
     },
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -115,14 +107,6 @@ def test_an_allocator_serves_all_memory(form, sizes, kind):
     assert not any(call.startswith("STRANGE") for call in plugin.calls)
 
 
-def test_no_allocator_means_the_functions_of_the_executor():
-    plugin = build("NONE")
-    with plugin.load() as platform:
-        round_trip(devices_of(platform)[0])
-
-    assert not any("alloc" in call for call in plugin.calls)
-
-
 def test_two_services_share_one_allocator():
     plugin = build("CUSTOM")
     with plugin.load() as one, plugin.load() as two:
@@ -148,8 +132,6 @@ def test_unified_memory_is_the_plain_ones_to_offer():
             with pytest.raises(UnimplementedError, match="no unified_memory_allocate"):
                 device.allocate_unified(10)
 
-
-def test_unified_memory_needs_both_functions_where_it_is_offered():
     with build("PLAIN", UNIFIED=1, ALLOCATOR_LACKS=5).load() as platform:
         device = devices_of(platform)[0]
         with pytest.raises(FailedPreconditionError, match="unified_memory_deallocate is NULL"):
@@ -173,8 +155,7 @@ def test_a_failing_creation_has_the_plugins_code_and_is_tried_again(kind):
     assert f"destroy_{KINDS[kind]}" not in plugin.calls
 
 
-@pytest.mark.parametrize("slot", [0, 1, 2, 3])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "slot"), sampled_product(tuple(KINDS), (0, 1, 2, 3)))
 def test_a_missing_function_is_refused_and_the_allocator_destroyed(kind, slot):
     plugin = build(kind, ALLOCATOR_LACKS=slot)
     with plugin.load() as platform:
