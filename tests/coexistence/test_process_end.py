@@ -44,9 +44,9 @@ service.close_at_exit()
 
 
 @pytest.mark.parametrize(("end", "lines"), sampled_product(list(_ENDS), ("logged", "dropped")))
-def test_threads_that_log_and_call_the_host(end, lines, run_python, restless_plugin):
+def test_threads_that_log_and_call_the_host(end, lines, run_forked, restless_plugin):
     code, status = _ENDS[end]
-    child = run_python(
+    child = run_forked(
         _BEGIN + code,
         restless_plugin,
         status=status,

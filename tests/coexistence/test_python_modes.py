@@ -24,8 +24,8 @@ def test_all_works_and_nothing_is_said(flags, fixture_plugin, tmp_path):
     assert ended == (0, "reached the end\n", ""), describe(child)
 
 
-def test_a_fault_of_the_application_is_still_reported(run_python, fixture_plugin):
-    child = run_python(
+def test_a_fault_of_the_application_is_still_reported(run_forked, fixture_plugin):
+    child = run_forked(
         ALL + "sys.stdout.flush()\nimport ctypes; ctypes.string_at(0)\n",
         fixture_plugin("good"),
         status=-11,
@@ -47,11 +47,12 @@ except ImportError:
 def load_within():
     other = interpreters.create()
     interpreters.run_string(other, '''if True:
-        try:
-            from modular_tf.service.service import PluginService
-            PluginService().load()
-        except ImportError as error:
-            print(error, flush=True)
+        load = "from modular_tf.service.service import PluginService; PluginService().load()"
+        for use in ("import modular_tf.native._dlpack", load):
+            try:
+                exec(use)
+            except ImportError as error:
+                print(error, flush=True)
     ''')
     interpreters.destroy(other)
 
@@ -63,6 +64,7 @@ load_within()
 """
     )
 
-    before, after = child.stdout.splitlines()
-    for answer in (before, after):  # ours, or Python's own words
+    answers = child.stdout.splitlines()
+    assert len(answers) == 4
+    for answer in answers:  # ours, or Python's own words
         assert "main interpreter" in answer or "loading in subinterpreters" in answer

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import ctypes
 
-from modular_tf.native.tensor import Tensor
+from modular_tf.dlpack import from_dlpack
+from modular_tf.native.tensor import Tensor, consume
 from tests.dlpack import foreign
 
 NAME = b"dlpack_exchange_api"
 OURS = foreign.ExchangeTable.from_address(
     ctypes.pythonapi.PyCapsule_GetPointer(Tensor.__dlpack_c_exchange_api__, NAME)
 )
+
+IMPORTS = {
+    "table": from_dlpack,
+    "versioned": lambda tensor: consume(tensor.__dlpack__(max_version=(1, 0))),
+    "legacy": lambda tensor: consume(tensor.__dlpack__()),
+}
+"""The ways on which a tensor of ours comes back."""
 
 
 def managed_from(thing: object) -> foreign.Versioned:

@@ -5,14 +5,8 @@ from __future__ import annotations
 import pytest
 
 from modular_tf.dlpack import from_dlpack
-from modular_tf.native.tensor import consume
+from tests.dlpack.exchange import IMPORTS
 from tests.dlpack.memory import tensor_of
-
-IMPORTS = {
-    "table": from_dlpack,
-    "versioned": lambda tensor: consume(tensor.__dlpack__(max_version=(1, 0))),
-    "legacy": lambda tensor: consume(tensor.__dlpack__()),
-}
 
 
 @pytest.mark.parametrize("import_", IMPORTS.values(), ids=IMPORTS)
@@ -43,39 +37,42 @@ def test_another_name_of_pinned_memory_that_comes_back_keeps_the_first_one():
     assert pinned._n_exports == 0
 
 
-CHAINS = {
-    "own": "made = from_dlpack(made)",
-    "capsules": "made = consume(made.__dlpack__())",
-    "owners": "made = Tensor(made.address, (4,), None, (2, 32, 1), (1, 0), made)",
-    "buffers": "made = Tensor(array.ctypes.data, (4,), None, (2, 32, 1), (1, 0), memoryview(made))",
-    "numpy": "made = numpy.from_dlpack(from_dlpack(made))",
-}
+LONG_CHAINS = """
+    import threading, weakref
+    import numpy
+    from modular_tf.dlpack import Tensor, consume, from_dlpack
 
+    def over(made, address):
+        return Tensor(address, (4,), None, (2, 32, 1), (1, 0), made)
 
-@pytest.mark.parametrize("step", CHAINS.values(), ids=CHAINS)
-def test_the_end_of_a_long_chain_needs_little_stack(run_python, step):
-    code = f"""
-        import threading, weakref
-        import numpy
-        from modular_tf.dlpack import Tensor, consume, from_dlpack
+    chains = {
+        "own": from_dlpack,
+        "capsules": lambda made: consume(made.__dlpack__()),
+        "owners": lambda made: over(made, made.address),
+        "buffers": lambda made: over(memoryview(made), made.address),
+        "numpy": lambda made: numpy.from_dlpack(from_dlpack(made)),
+    }
 
-        freed = []
+    def run(name, step):
+        array, freed = numpy.zeros(4, "f4"), []
+        weakref.finalize(array, freed.append, name)
+        made = from_dlpack(array)
+        for _ in range(10_000):
+            made = step(made)
+        del array
+        assert not freed
+        del made
+        print(*freed, flush=True)
 
-        def run():
-            array = numpy.zeros(4, "f4")
-            weakref.finalize(array, freed.append, True)
-            made = from_dlpack(array)
-            for _ in range(100_000):
-                {step}
-            del array
-            print(freed)
-            del made
-            print(freed)
-
-        threading.stack_size(256 << 10)
-        thread = threading.Thread(target=run)
+    threading.stack_size(256 << 10)
+    for chain in chains.items():
+        thread = threading.Thread(target=run, args=chain)
         thread.start()
         thread.join()
-        """
+"""
 
-    assert run_python(code).stdout == "[]\n[True]\n"
+
+def test_the_end_of_a_long_chain_needs_little_stack(run_forked):
+    assert run_forked(LONG_CHAINS).stdout.split() == [
+        "own", "capsules", "owners", "buffers", "numpy",
+    ]  # fmt: skip

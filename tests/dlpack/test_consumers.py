@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 
 import numpy as np
 import pytest
 
 from modular_tf.abi.dlpack_elements import ELEMENT_TYPES, by_name
-from modular_tf.dlpack import element_type, from_dlpack, to_dlpack
-from modular_tf.native.tensor import Tensor, consume, import_by_table
-from tests.dlpack.memory import CPU, FLOAT32, Memory, tensor_of
+from modular_tf.dlpack import DeviceType, element_type, from_dlpack, to_dlpack
+from modular_tf.native.tensor import Tensor, import_by_table
+from tests.dlpack.exchange import OURS
+from tests.dlpack.memory import CPU, Memory, tensor_of
+
+pytestmark = pytest.mark.xdist_group("array libraries")  # each takes a second to import
 
 
 def released(tensor) -> bool:
@@ -19,48 +23,21 @@ def released(tensor) -> bool:
     return tensor._n_exports == 0
 
 
-def test_they_see_our_memory_where_it_lies(consumer):
+def test_they_take_ours_where_it_lies(consumer):
     tensor = tensor_of([1, 2, 3, 4, 5, 6], (2, 3))
+    watched, address = tensor.owner.watch(), tensor.address
     taken = consumer.take(tensor)
-
-    assert consumer.address(taken) == tensor.address
-    assert tuple(taken.shape) == (2, 3)
     assert tensor._n_exports == 1
-    del taken
-    assert released(tensor)
-
-
-@pytest.mark.parametrize("element", ELEMENT_TYPES, ids=lambda element: element.name)
-def test_every_element_type_is_taken_or_refused_without_a_leak(consumer, element):
-    memory = Memory(64)
-    tensor = Tensor(memory.address, (8,), None, element.dtype, CPU, memory)
-    try:
-        taken = consumer.take(tensor)
-    except Exception:  # noqa: BLE001
-        assert consumer.elements is not None
-        assert element.name not in consumer.elements
-    else:
-        assert consumer.address(taken) == memory.address
-        del taken
-    assert released(tensor)
-
-
-def test_they_keep_our_memory(consumer):
-    tensor = tensor_of([1, 2])
-    watched = tensor.owner.watch()
-    taken = consumer.take(tensor)
     del tensor
     gc.collect()
 
-    assert watched() is not None
+    assert (consumer.address(taken), tuple(taken.shape)) == (address, (2, 3))
+    assert memoryview(from_dlpack(taken)).tolist() == [[1, 2, 3], [4, 5, 6]]
     del taken
     gc.collect()
     assert watched() is None
-
-
-def test_scalars_and_empty_tensors_are_taken(consumer):
-    assert tuple(consumer.take(tensor_of([3], ())).shape) == ()
-    assert tuple(consumer.take(Tensor(0, (2, 0), None, FLOAT32, CPU, None)).shape) == (2, 0)
+    for shape, values in (((), [3]), ((2, 0), [])):
+        assert tuple(consumer.take(tensor_of(values, shape)).shape) == shape
 
 
 def test_we_take_theirs_where_it_lies(consumer):
@@ -69,35 +46,45 @@ def test_we_take_theirs_where_it_lies(consumer):
 
     assert tensor.address == consumer.address(array)
     assert element_type(tensor).name == "float32"
-    assert memoryview(tensor).tolist() == list(range(64))
     del array
     gc.collect()
-    assert memoryview(tensor)[63] == 63
+    assert memoryview(tensor).tolist() == list(range(64))
 
 
-def test_there_and_back_and_there_again(consumer):
-    tensor = tensor_of([1, 2, 3])
-    back = from_dlpack(consumer.take(from_dlpack(consumer.take(tensor))))
+def test_every_element_type_is_taken_or_refused_without_a_leak(consumer):
+    for element in ELEMENT_TYPES:
+        memory = Memory(64)
+        tensor = Tensor(memory.address, (8,), None, element.dtype, CPU, memory)
+        try:
+            taken = consumer.take(tensor)
+        except Exception:  # noqa: BLE001
+            assert consumer.elements is not None
+            assert element.name not in consumer.elements
+        else:
+            assert consumer.address(taken) == memory.address
+            del taken
+        assert released(tensor)
 
-    assert back.address == tensor.address
-    del back
-    assert released(tensor)
 
+def test_device_memory_is_refused_or_a_handle(consumer, elsewhere):
+    array = elsewhere.put(np.ones(2))
+    kind, number = array.__dlpack_device__()
 
-def test_an_unknown_device_is_refused_or_a_handle(consumer):
-    tensor = tensor_of([1], dlpack_device=(12, 0))
+    assert kind == DeviceType.EXT_DEV
     if consumer.name == "tvm_ffi":
-        assert str(consumer.take(tensor).device) == "ext_dev:0"
+        taken = consumer.take(array)
+        assert (str(taken.device), taken.data_ptr()) == (f"ext_dev:{number}", array.address)
+        del taken
     else:
         with pytest.raises(Exception, match=r"(?i)device|dlpack|privateuse"):
-            consumer.take(tensor)
-    assert released(tensor)
+            consumer.take(array)
+    assert released(array)
 
 
 @pytest.mark.parametrize("shift", [0, 1], ids=["all", "without the last"])
 def test_numpy_sees_every_stride(shift):
     memory = tensor_of(range(24)).owner
-    array = np.ctypeslib.as_array((np.ctypeslib.ctypes.c_float * 24).from_address(memory.address))
+    array = np.ctypeslib.as_array((ctypes.c_float * 24).from_address(memory.address))
     shaped = array.reshape(2, 3, 4)
     for view in (shaped.T, shaped[:, ::2], shaped[..., 1], np.broadcast_to(array[:4], (3, 4))):
         wanted = view[: view.shape[0] - shift]
@@ -124,46 +111,23 @@ def test_numpy_may_ask_for_the_host_and_for_copies():
     copy = np.from_dlpack(tensor, copy=True)
     assert copy.ctypes.data != tensor.address
     assert copy.tolist() == [1, 2]
+    back = from_dlpack(copy, copy=True)
+    assert back.is_copied
+    assert back.address != copy.ctypes.data
+    assert memoryview(back).tolist() == [1, 2]
 
 
-def test_we_may_ask_numpy_for_a_copy():
-    array = np.arange(3.0)
-    copy = from_dlpack(array, copy=True)
-
-    assert copy.is_copied
-    assert copy.address != array.ctypes.data
-    assert memoryview(copy).tolist() == [0, 1, 2]
-
-
-def test_what_numpy_cannot_say_is_refused_and_freed():
-    array = np.arange(3.0)
-    capsule = array.__dlpack__(max_version=(1, 0))
-    tensor = consume(capsule)
-
-    with pytest.raises((BufferError, RuntimeError)):
-        np.from_dlpack(tensor, device="cpu", copy=False).__dlpack__(dl_device=(2, 0))
-    with pytest.raises(ValueError, match="consumed"):
-        consume(capsule)
-
-
-def test_torch_is_taken_by_its_table():
+def test_torch_takes_and_gives_by_its_table():
     import torch
 
-    theirs = torch.arange(6.0).reshape(2, 3).t()
-    tensor = import_by_table(theirs)
-
-    assert (tensor.address, tensor.shape, tensor.strides) == (theirs.data_ptr(), (3, 2), (1, 3))
-
-
-def test_torch_gets_ours_by_its_table():
-    import torch
-
-    tensor = tensor_of([1, 2])
+    tensor = tensor_of([1, 2, 3, 4], (2, 2))
     theirs = to_dlpack(tensor, torch.Tensor)
+    back = import_by_table(theirs.t())
 
     assert type(theirs) is torch.Tensor
-    assert (theirs.data_ptr(), theirs.tolist()) == (tensor.address, [1, 2])
-    del theirs
+    assert back.address == theirs.data_ptr() == tensor.address
+    assert (theirs.tolist(), memoryview(back).tolist()) == ([[1, 2], [3, 4]], [[1, 3], [2, 4]])
+    del theirs, back
     assert released(tensor)
 
 
@@ -248,34 +212,75 @@ def test_tensors_that_record_gradients_are_refused():
         from_dlpack(torch.ones(2, requires_grad=True))
 
 
-AT_EXIT = """
-    import gc, os, sys
-    import jax, numpy, torch, tvm_ffi
-    from modular_tf.dlpack import from_dlpack, to_dlpack
-    from tests.dlpack.memory import tensor_of
+def test_tvm_functions_get_the_work_stream(elsewhere):
+    import tvm_ffi
 
-    def leave_everything_behind(round_):
+    array = elsewhere.put(np.ones(2))
+    place = array.__dlpack_device__()
+    expected = ctypes.c_void_p()
+    assert OURS.stream(*place, ctypes.byref(expected)) == 0
+    seen = []
+
+    def note(taken):
+        seen.append(tvm_ffi.get_raw_stream(taken.device))
+
+    tvm_ffi.convert_func(note)(array)
+    assert (place[0], seen) == (DeviceType.EXT_DEV, [expected.value])
+    assert seen[0] not in {None, 0}
+
+
+@pytest.fixture
+def run_with_libraries(fork_server, tmp_path):
+    """Run code in a fork of an interpreter that has them all; return what it printed."""
+    prelude = "import jax, numpy, torch, tvm_ffi, modular_tf.dlpack, modular_tf.service.default"
+
+    def run(code):
+        server = fork_server(prelude, {"TF_CPP_MIN_LOG_LEVEL": "1"})
+        child = server.run(code, folder=tmp_path, environment={}, timeout=120)
+        assert child.returncode == 0, child.stderr
+        return child.stdout
+
+    return run
+
+
+@pytest.mark.parametrize("is_with_jax", [True, False])
+def test_arrays_of_theirs_may_outlive_the_interpreter(is_with_jax, run_with_libraries):
+    output = run_with_libraries(f"""
+        import jax, numpy, sys, torch, tvm_ffi
+        from modular_tf.dlpack import from_dlpack, to_dlpack
+        from tests.dlpack.memory import tensor_of
+
         tensor = tensor_of([1, 2, 3])
         takers = [numpy.from_dlpack, torch.from_dlpack, tvm_ffi.from_dlpack]
-        if round_ == 0:  # it takes a second to start
+        if {is_with_jax}:  # it has threads then
             takers.append(jax.numpy.from_dlpack)
         kept = [take(tensor) for take in takers]
         assert tensor._n_exports == len(takers)
         kept += [from_dlpack(taken) for taken in kept]
         kept += [tensor.__dlpack__(), to_dlpack(tensor, torch.Tensor), kept]
         sys.kept = sys.modules["kept"] = kept
+        print("end")
+    """)
 
-    gc.freeze()  # else each child spends a second on what the libraries left, and not on tensors
-    ended = []
-    for round_ in range(10):
-        child = os.fork()
-        if child == 0:
-            leave_everything_behind(round_)
-            sys.exit(0)
-        ended.append(os.waitpid(child, 0)[1])
-    print(ended.count(0))
-"""
+    assert output == "end\n"
 
 
-def test_arrays_of_theirs_may_outlive_the_interpreter(run_python):
-    assert run_python(AT_EXIT).stdout == "10\n"
+def test_torch_sees_device_memory_once_it_knows_such_devices(run_with_libraries):
+    """Registering one is for a whole process and cannot be undone."""
+    output = run_with_libraries("""
+        import types, numpy, torch
+        from modular_tf.service.configuration import Config
+        from modular_tf.service.service import PluginService
+        torch.utils.rename_privateuse1_backend("plugins")
+        torch._register_device_module("plugins", types.ModuleType("plugins"))
+        config = Config(dlpack_types={"HOST_CPU": "EXT_DEV"})
+        with PluginService(config=config) as service:
+            service.load("host_device")
+            array = service.device("CPU:0").put(numpy.ones(2))
+            taken = torch.from_dlpack(array)
+            print(taken.device, taken.data_ptr() == array.address, array._n_exports)
+            del taken
+            print(array._n_exports)
+    """)
+
+    assert output == "plugins:0 True 1\n0\n"

@@ -8,22 +8,8 @@ import pytest
 
 from modular_tf.dlpack import from_dlpack
 from modular_tf.native.tensor import Tensor, consume
+from tests.dlpack.exchange import IMPORTS
 from tests.dlpack.memory import tensor_of
-
-IMPORTS = {
-    "table": from_dlpack,
-    "versioned": lambda tensor: consume(tensor.__dlpack__(max_version=(1, 0))),
-    "legacy": lambda tensor: consume(tensor.__dlpack__()),
-}
-
-
-def test_another_name_of_pinned_memory_counts_where_the_memory_is():
-    pinned = tensor_of([1], dlpack_device=(3, 0))
-    view = from_dlpack(pinned, device="cpu")
-
-    assert pinned._n_exports == 1
-    del view
-    assert pinned._n_exports == 0
 
 
 class Closable(Tensor):

@@ -128,24 +128,19 @@ def pending(device_type):
     return tensor
 
 
-@pytest.mark.parametrize("device_type", [2, 12, 13])
-def test_the_table_waits_for_no_work_of_a_device(device_type):
-    """The hook is called, since the tensor may refuse; -1 tells it not to wait."""
-    tensor = pending(device_type)
-    delete(managed_from(tensor))
-    describe(tensor)
+@pytest.mark.parametrize(
+    ("device_types", "waited_for"), [((2, 12, 13), (-1, -1)), ((1, 3, 11), (None, None))]
+)
+def test_the_table_waits_for_work_of_the_host_and_for_no_work_of_a_device(device_types, waited_for):
+    """The hook is called, since the tensor may refuse; -1 tells it not to wait.
 
-    assert tensor.waited_for == (-1, -1)
-
-
-@pytest.mark.parametrize("device_type", [1, 3, 11])
-def test_memory_of_the_host_is_waited_for(device_type):
-    """It has no stream on which a consumer could come later."""
-    tensor = pending(device_type)
-    delete(managed_from(tensor))
-    describe(tensor)
-
-    assert tensor.waited_for == (None, None)
+    Memory of the host has no stream on which a consumer could come later.
+    """
+    for device_type in device_types:
+        tensor = pending(device_type)
+        delete(managed_from(tensor))
+        describe(tensor)
+        assert tensor.waited_for == waited_for
 
 
 def test_what_left_without_a_wait_is_waited_for_when_it_leaves_again():
@@ -166,16 +161,10 @@ def test_what_came_back_by_the_table_leaves_by_it_though_the_first_was_ended():
     assert tensor.waited_for == (-1,)
     assert again.dl_tensor.data == back.address
     delete(again)
-
-
-def test_one_that_came_back_and_was_ended_itself_leaves_no_more():
-    back = returned(managed_from(pending(12)))
     back._end_memory()
-
-    with pytest.raises(BufferError, match="given back"):
-        managed_from(back)
-    with pytest.raises(BufferError, match="given back"):
-        describe(back)
+    for export in (managed_from, describe):
+        with pytest.raises(BufferError, match="given back"):
+            export(back)
 
 
 def test_what_we_hand_to_a_foreign_table_was_waited_for():
@@ -186,6 +175,26 @@ def test_what_we_hand_to_a_foreign_table_was_waited_for():
     delete(foreign.Versioned.from_address(table.taken[0]))
 
     assert tensor.waited_for == (None,)
+
+
+def wrong_tensors():
+    """Yield what subclasses bring for memory elsewhere that is no tensor, or not there."""
+    memory = tensor_of([1, 2, 3]).owner
+    arguments = memory.address + 8, (3,), (-1,), FLOAT32, CPU, memory
+    for made in (5, None, Tensor.__new__(Tensor), Tensor):
+        wrong = type("Wrong", (Tensor,), {"_export_elsewhere": lambda *_, made=made: made})
+        yield wrong(*arguments), "Wrong.*expected a tensor that has memory"
+    itself = type("Wrong", (Tensor,), {"_export_elsewhere": lambda self, *_: self})
+    yield itself(*arguments), "Wrong.*negative"
+
+
+def test_what_a_subclass_brings_for_memory_elsewhere_has_to_be_a_tensor():
+    exports = managed_from, import_by_table, from_dlpack, Tensor.__dlpack__
+    for backwards, said in wrong_tensors():
+        for export in exports:
+            with pytest.raises(BufferError, match=said):
+                export(backwards)
+        assert backwards._n_exports == 0
 
 
 def test_negative_strides_are_copied_or_refused():
@@ -200,49 +209,25 @@ def test_negative_strides_are_copied_or_refused():
         describe(tensor)
 
 
-@pytest.mark.parametrize("made", [5, None, Tensor.__new__(Tensor), Tensor])
-def test_what_a_subclass_returns_has_to_be_a_tensor(made):
-    class Wrong(Tensor):
-        def _export_elsewhere(self, *_):
-            return made
-
-    memory = tensor_of([1, 2, 3]).owner
-    backwards = Wrong(memory.address + 8, (3,), (-1,), FLOAT32, CPU, memory)
-
-    for export in (managed_from, import_by_table, from_dlpack):
-        with pytest.raises(BufferError, match=r"Wrong.*expected a tensor that has memory"):
-            export(backwards)
-    assert backwards._n_exports == 0
+WILD = ctypes.cast(ctypes.c_void_p(1), ctypes.POINTER(ctypes.c_int64))
 
 
-def test_the_allocator_makes_compact_aligned_memory():
-    status, said, address = allocate()
+@pytest.mark.parametrize(
+    "fields",
+    [{}, {"data": 1, "strides": WILD, "byte_offset": 7}, {"device_id": 3}],
+    ids=["plain", "what it need not read", "a number of the host"],
+)
+def test_the_allocator_makes_compact_aligned_memory(fields):
+    status, said, address = allocate(**fields)
     managed = foreign.Versioned.from_address(address)
     dl = managed.dl_tensor
 
     assert (status, said) == (0, [])
     assert (managed.major, managed.minor, managed.flags) == (1, 3, 0)
-    assert dl.data % 256 == 0
+    assert dl.data % 256 == dl.byte_offset == 0
+    assert (dl.device_type, dl.device_id) == CPU
     assert (dl.shape[:2], dl.strides[:2]) == ([3, 5], [5, 1])
     ctypes.memset(dl.data, 1, 60)
-    delete(managed)
-
-
-def test_the_allocator_reads_no_more_of_the_prototype_than_it_has_to():
-    wild = ctypes.cast(ctypes.c_void_p(1), ctypes.POINTER(ctypes.c_int64))
-    _, _, address = allocate(data=1, strides=wild, byte_offset=7)
-    managed = foreign.Versioned.from_address(address)
-
-    assert managed.dl_tensor.data % 256 == managed.dl_tensor.byte_offset == 0
-    assert managed.dl_tensor.strides[:2] == [5, 1]
-    delete(managed)
-
-
-def test_the_allocator_gives_host_memory_no_number():
-    _, _, address = allocate(device_id=3)
-    managed = foreign.Versioned.from_address(address)
-
-    assert (managed.dl_tensor.device_type, managed.dl_tensor.device_id) == CPU
     delete(managed)
 
 
@@ -368,49 +353,50 @@ def test_an_older_table_is_found_behind_a_newer_one():
     assert import_by_table(type_with(new.capsule)()).address == old.producer.address
 
 
-def test_a_chain_that_goes_round_ends():
-    table = Table(major=2)
-    table.struct.prev_api = ctypes.addressof(table.struct)
-
-    assert import_by_table(type_with(table.capsule)()) is None
-
-
-NEWER, OLDER = Table(major=2), Table(major=0)
-
-
-@pytest.mark.parametrize(
-    "table",
-    [None, 12345, "capsule", NEWER.capsule, OLDER.capsule],
-    ids=["None", "an address", "text", "only newer", "only older"],
-)
-def test_other_tables_are_passed_by(table):
-    assert import_by_table(type_with(table)()) is None
-    assert export_by_table(tensor_of([1]), type_with(table)) is None
-
-
-def test_a_capsule_of_another_name_is_passed_by():
-    table = Table()
-    other = foreign.new_capsule(table.struct, b"something_else")
-
-    assert import_by_table(type_with(other)()) is None
-
-
-def test_missing_slots_are_passed_by():
+def without_functions():
     table = Table()
     fields = dict(foreign.ExchangeTable._fields_)
     table.struct.from_object = fields["from_object"]()
     table.struct.to_object = fields["to_object"]()
-
-    assert import_by_table(type_with(table.capsule)()) is None
-    assert export_by_table(tensor_of([1]), type_with(table.capsule)) is None
+    return table
 
 
-def test_a_failure_without_a_reason_is_an_error():
-    table = Table()
+def circle():
+    table = Table(major=2)
+    table.struct.prev_api = ctypes.addressof(table.struct)
+    return table
+
+
+GOOD = Table()
+PASSED_BY = {
+    "None": None,
+    "an address": 12345,
+    "text": "capsule",
+    "only newer": Table(major=2),
+    "only older": Table(major=0),
+    "a chain that goes round": circle(),
+    "without functions": without_functions(),
+    "another name": foreign.new_capsule(GOOD.struct, b"something_else"),
+}
+
+
+@pytest.mark.parametrize("table", PASSED_BY.values(), ids=PASSED_BY)
+def test_other_tables_are_passed_by(table):
+    foreign_type = type_with(getattr(table, "capsule", table))
+
+    assert import_by_table(foreign_type()) is None
+    assert export_by_table(tensor_of([1]), foreign_type) is None
+
+
+def test_a_failure_without_a_reason_is_an_error_and_leaves_nothing():
+    table, tensor = Table(), tensor_of([1, 2])
     table.fails = True
 
     with pytest.raises(BufferError, match="said nothing"):
         import_by_table(type_with(table.capsule)())
+    with pytest.raises(BufferError, match="said nothing"):
+        to_dlpack(tensor, type_with(table.capsule))
+    assert tensor._n_exports == 0
 
 
 def test_what_a_table_hands_out_is_freed_where_we_refuse_it():
@@ -431,16 +417,6 @@ def test_we_hand_over_by_a_foreign_table():
     assert managed.dl_tensor.data == tensor.address
     assert tensor._n_exports == 1
     delete(managed)
-    assert tensor._n_exports == 0
-
-
-def test_what_a_consumer_refuses_is_freed():
-    table = Table()
-    table.fails = True
-    tensor = tensor_of([1, 2])
-
-    with pytest.raises(BufferError, match="said nothing"):
-        to_dlpack(tensor, type_with(table.capsule))
     assert tensor._n_exports == 0
 
 

@@ -62,15 +62,13 @@ def test_names_of_keywords_need_not_be_interned():
     assert name_of(tensor_of([1]).__dlpack__(**{keyword: (1, 0)})) == "dltensor_versioned"
 
 
-def test_flags_travel():
-    assert exported(tensor_of([1], read_only=True)).flags == READ_ONLY
-    assert exported(tensor_of([1], is_padded=True)).flags == PADDED
+@pytest.mark.parametrize(("what", "flag"), [("read_only", READ_ONLY), ("is_padded", PADDED)])
+def test_flags_travel_where_the_struct_can_say_them(what, flag):
+    tensor = tensor_of([1], **{what: True})
 
-
-@pytest.mark.parametrize("what", ["read_only", "is_padded"])
-def test_what_a_legacy_struct_cannot_say_is_refused(what):
+    assert exported(tensor).flags == flag
     with pytest.raises(BufferError, match="max_version"):
-        tensor_of([1], **{what: True}).__dlpack__()
+        tensor.__dlpack__()
 
 
 def test_scalars_and_empty_tensors_point_nowhere():
@@ -81,15 +79,6 @@ def test_scalars_and_empty_tensors_point_nowhere():
     empty = exported(Tensor(64, (2, 0), None, FLOAT32, CPU, None))
     assert empty.dl_tensor.data is None
     assert empty.dl_tensor.strides[:2] == [1, 1] or empty.dl_tensor.strides[0] >= 0
-
-
-def test_the_struct_has_extents_of_its_own():
-    tensor = tensor_of([1, 2])
-    first, second = exported(tensor), exported(tensor)
-
-    assert ctypes.addressof(first.dl_tensor.shape.contents) != ctypes.addressof(
-        second.dl_tensor.shape.contents
-    )
 
 
 @pytest.mark.parametrize(
@@ -107,13 +96,8 @@ def test_malformed_requests_are_not_type_errors(request_):
     """Consumers take a TypeError for an old producer, and ask again for less."""
     with pytest.raises(ValueError, match=next(iter(request_))):
         tensor_of([1]).__dlpack__(**request_)
-
-
-def test_calls_that_python_itself_would_refuse():
-    with pytest.raises(TypeError, match="keyword"):
-        tensor_of([1]).__dlpack__(None)
     with pytest.raises(TypeError, match="nonsense"):
-        tensor_of([1]).__dlpack__(nonsense=1)
+        tensor_of([1]).__dlpack__(nonsense=1, **request_)
 
 
 @pytest.mark.parametrize(
@@ -134,6 +118,7 @@ def test_streams_are_judged_by_the_device(device_type, good, bad):
     for stream in bad:
         with pytest.raises(ValueError, match="stream"):
             exported(tensor, stream=stream)
+    assert tensor._n_exports == 0
 
 
 def test_the_hook_is_asked_before_memory_leaves():
@@ -148,20 +133,6 @@ def test_the_hook_is_asked_before_memory_leaves():
     tensor._needs_sync = True
     exported(tensor)
     assert tensor.waits == [stream, (stream, stream), None]
-
-
-def test_what_the_hook_raises_ends_the_export():
-    class Closed(Tensor):
-        def _before_export(self, stream):
-            raise ValueError("the array is closed")
-
-    tensor = tensor_of([1], cls=Closed)
-    tensor._needs_sync = True
-
-    for export in (tensor.__dlpack__, lambda: tensor.__dlpack__(copy=True)):
-        with pytest.raises(ValueError, match="is closed"):
-            export()
-    assert tensor._n_exports == 0
 
 
 @pytest.mark.parametrize(
@@ -185,27 +156,6 @@ def test_a_subclass_that_brings_it_to_the_wrong_place_is_told():
 
     with pytest.raises(BufferError, match=r"\(1, 0\) instead of \(2, 1\)"):
         exported(tensor, dl_device=(2, 1))
-
-
-@pytest.mark.parametrize("made", [5, None, Tensor.__new__(Tensor), Tensor])
-def test_a_subclass_that_brings_no_tensor_is_told(made):
-    class Wrong(Tensor):
-        def _export_elsewhere(self, *_):
-            return made
-
-    for request in ({}, {"max_version": (1, 0)}):
-        with pytest.raises(BufferError, match=r"Wrong.*expected a tensor that has memory"):
-            tensor_of([1], cls=Wrong).__dlpack__(copy=True, **request)
-
-
-def test_a_subclass_that_brings_negative_strides_is_told():
-    class Wrong(Tensor):
-        def _export_elsewhere(self, *_):
-            return self
-
-    memory = tensor_of([1, 2, 3]).owner
-    with pytest.raises(BufferError, match=r"Wrong.*negative"):
-        exported(Wrong(memory.address + 8, (3,), (-1,), FLOAT32, CPU, memory))
 
 
 def test_a_copy_of_host_memory_is_compact_and_aligned():

@@ -9,7 +9,7 @@ import pytest
 
 from modular_tf.dlpack import from_dlpack
 from modular_tf.native.tensor import consume
-from tests.dlpack.foreign import Producer, Versioned, content_of, name_of
+from tests.dlpack.foreign import DELETER, Producer, Versioned, content_of, name_of
 from tests.dlpack.memory import tensor_of
 
 
@@ -85,22 +85,22 @@ def test_an_offset_becomes_part_of_the_address():
     assert content_of(tensor.__dlpack__(max_version=(1, 0)), Versioned).dl_tensor.byte_offset == 0
 
 
-def test_the_deleter_may_be_missing():
-    producer = Producer()
-    producer.managed.deleter = type(producer.managed.deleter)()
-    tensor = consume(producer.capsule)
-    del tensor
-
-    assert producer.deleted == 0
-
-
-def test_newer_minor_versions_and_unknown_flags_are_taken():
+@pytest.mark.parametrize(
+    ("taken", "given", "is_read_only", "is_copied"),
+    [(1 << 40, 0, False, False), (1, 1, True, False), (2, 0, False, True)],
+    ids=["unknown", "read-only", "a copy for us is none for others"],
+)
+def test_flags_are_taken_and_given(taken, given, is_read_only, is_copied):
     producer = Producer()
     producer.managed.minor = 99
-    producer.managed.flags = 1 << 40
+    producer.managed.flags = taken
+    producer.managed.deleter = DELETER()
     tensor = consume(producer.capsule)
 
-    assert content_of(tensor.__dlpack__(max_version=(1, 0)), Versioned).flags == 0
+    assert (tensor.read_only, tensor.is_copied) == (is_read_only, is_copied)
+    assert content_of(tensor.__dlpack__(max_version=(1, 0)), Versioned).flags == given
+    del tensor
+    assert producer.deleted == 0, "the deleter may be missing"
 
 
 def _set(**fields):
@@ -158,15 +158,18 @@ def test_refused_capsules_are_left_to_their_destructor(name):
 
 
 @pytest.mark.parametrize("major", [0, 2])
-def test_a_tensor_of_another_major_version_is_given_back(major):
+@pytest.mark.parametrize("has_deleter", [True, False])
+def test_a_tensor_of_another_major_version_is_given_back(major, has_deleter):
     """All that is known of its layout is where the deleter is."""
     producer = Producer()
     producer.managed.major = major
+    if not has_deleter:
+        producer.managed.deleter = DELETER()
     producer.dl.ndim, producer.dl.shape = 7, None
 
     with pytest.raises(BufferError, match=rf"found {major}\.3; .*max_version=\(1, 3\)"):
         consume(producer.capsule)
-    assert producer.deleted == 1
+    assert producer.deleted == has_deleter
     assert name_of(producer.capsule) == "used_dltensor_versioned"
 
 
@@ -198,16 +201,6 @@ def test_a_tensor_of_another_major_version_is_given_back_once():
         assert producer.deleted == 1
 
 
-def test_a_tensor_of_another_major_version_may_have_no_deleter():
-    producer = Producer()
-    producer.managed.major = 2
-    producer.managed.deleter = type(producer.managed.deleter)()
-
-    with pytest.raises(BufferError, match="found 2"):
-        consume(producer.capsule)
-    assert producer.deleted == 0
-
-
 @pytest.mark.parametrize("device_type", [1, 3, 11, 13])
 def test_host_pinned_and_managed_memory_has_no_number(device_type):
     """There are producers that number it; what leaves here follows the interface."""
@@ -228,17 +221,6 @@ def test_our_own_kdlextdev_comes_back():
         assert (back.dlpack_device, back.address) == ((12, 5), tensor.address)
 
 
-def test_read_only_stays_read_only():
-    producer = Producer()
-    producer.managed.flags = 1
-    tensor = consume(producer.capsule)
-
-    assert tensor.read_only
-    assert content_of(tensor.__dlpack__(max_version=(1, 0)), Versioned).flags == 1
-    with pytest.raises(BufferError, match="read-only"):
-        tensor.__dlpack__()
-
-
 def test_what_a_legacy_producer_did_not_say_is_taken_for_read_only():
     producer = Producer(versioned=False)
     tensor = consume(producer.capsule)
@@ -247,15 +229,6 @@ def test_what_a_legacy_producer_did_not_say_is_taken_for_read_only():
     assert memoryview(tensor).readonly
     assert content_of(tensor.__dlpack__(max_version=(1, 0)), Versioned).flags == 1
     assert name_of(tensor.__dlpack__()) == "dltensor"
-
-
-def test_a_copy_made_for_us_is_no_copy_for_others():
-    producer = Producer()
-    producer.managed.flags = 2
-    tensor = consume(producer.capsule)
-
-    assert tensor.is_copied
-    assert content_of(tensor.__dlpack__(max_version=(1, 0)), Versioned).flags == 0
 
 
 class Speaker:
@@ -277,32 +250,28 @@ class Speaker:
         return self.producer.capsule
 
 
-def test_from_dlpack_asks_for_our_version_only():
-    speaker = Speaker()
-
-    assert from_dlpack(speaker).address == speaker.producer.address
-    assert speaker.calls == [{"max_version": (1, 3)}]
+VERSION = {"max_version": (1, 3)}
 
 
-def test_from_dlpack_passes_wishes_on():
-    speaker = Speaker()
-    from_dlpack(speaker, device="cpu", copy=False)
+@pytest.mark.parametrize(
+    ("speaker", "wishes", "calls"),
+    [
+        ({}, {}, [VERSION]),
+        ({"device": (2, 0)}, {}, [{**VERSION, "stream": None}]),  # orders it by that stream
+        (
+            {},
+            {"device": "cpu", "copy": False},
+            [{**VERSION, "dl_device": (1, 0), "copy": False}],
+        ),
+        ({"known": ()}, {}, [VERSION, {}]),
+    ],
+    ids=["host", "device", "wishes", "an old producer"],
+)
+def test_from_dlpack_asks_for_our_version_and_old_producers_for_less(speaker, wishes, calls):
+    asked = Speaker(**speaker)
 
-    assert speaker.calls == [{"max_version": (1, 3), "dl_device": (1, 0), "copy": False}]
-
-
-def test_from_dlpack_orders_device_memory_by_the_default_stream():
-    speaker = Speaker(device=(2, 0))
-    from_dlpack(speaker)
-
-    assert speaker.calls == [{"max_version": (1, 3), "stream": None}]
-
-
-def test_from_dlpack_asks_old_producers_for_less():
-    speaker = Speaker(known=())
-
-    assert from_dlpack(speaker).address == speaker.producer.address
-    assert speaker.calls == [{"max_version": (1, 3)}, {}]
+    assert from_dlpack(asked, **wishes).address == asked.producer.address
+    assert asked.calls == calls
 
 
 def test_old_producers_cannot_be_asked_for_a_copy():

@@ -8,7 +8,6 @@ import threading
 import numpy as np
 import pytest
 
-from modular_tf.dlpack import from_dlpack
 from modular_tf.native.tensor import consume, import_by_table
 from tests.dlpack.foreign import Producer
 from tests.dlpack.memory import tensor_of
@@ -17,33 +16,6 @@ from tests.fixtures.memory_in_use import bytes_handed_out
 LEGACY, VERSIONED = {}, {"max_version": (1, 0)}
 BOTH = pytest.mark.parametrize("request_", [LEGACY, VERSIONED], ids=["legacy", "versioned"])
 MIB = 1 << 20
-
-
-@BOTH
-def test_the_producer_dies_first(request_):
-    tensor = tensor_of([1, 2])
-    watched = tensor.owner.watch()
-    taken = consume(tensor.__dlpack__(**request_))
-    del tensor
-
-    assert memoryview(taken).tolist() == [1, 2]
-    assert watched() is not None
-    del taken
-    assert watched() is None
-
-
-@BOTH
-def test_the_consumer_dies_first(request_):
-    tensor = tensor_of([1, 2])
-    watched = tensor.owner.watch()
-    taken = consume(tensor.__dlpack__(**request_))
-    assert tensor._n_exports == 1
-    del taken
-
-    assert tensor._n_exports == 0
-    assert memoryview(tensor).tolist() == [1, 2]
-    del tensor
-    assert watched() is None
 
 
 @BOTH
@@ -100,18 +72,6 @@ def test_an_exception_that_is_pending_survives_a_deleter_in_python():
     assert producer.deleted == 1
 
 
-def test_a_chain_of_views_keeps_its_end():
-    array = np.arange(4, dtype=np.float32)
-    tensor = from_dlpack(array)
-    for _ in range(50):
-        tensor = from_dlpack(np.from_dlpack(tensor))
-
-    assert tensor.address == array.ctypes.data
-    count = len(gc.get_referrers(array))
-    del tensor
-    assert len(gc.get_referrers(array)) <= count
-
-
 def run_in_threads(work, count=4):
     barrier = threading.Barrier(count)
     failed = []
@@ -135,7 +95,7 @@ def test_threads_export_and_free_at_once():
     tensor = tensor_of([1, 2])
 
     def work():
-        for _ in range(4000):
+        for _ in range(500):
             np.from_dlpack(tensor)
             consume(tensor.__dlpack__())
             import_by_table(tensor)
@@ -167,46 +127,12 @@ def exchange(tensor):
 
 
 def test_nothing_leaks():
-    tensor = tensor_of([0] * 1024)
-    for _ in range(500):
+    tensor = tensor_of([0] * 8192)
+    for _ in range(100):
         exchange(tensor)
     before = bytes_handed_out()
-    for _ in range(5000):  # 20 MiB of copies alone
+    for _ in range(1000):  # 31 MiB of copies alone
         exchange(tensor)
 
     assert bytes_handed_out() - before < 8 * MIB
     assert tensor._n_exports == 0
-
-
-AT_EXIT = """
-    import os, sys, threading
-    from modular_tf.native.tensor import Tensor, consume, import_by_table
-    from tests.dlpack.memory import tensor_of
-
-    def leave_everything_behind(round_):
-        tensor = tensor_of([1, 2, 3])
-        kept = [tensor, tensor.__dlpack__(), tensor.__dlpack__(max_version=(1, 0)),
-                memoryview(tensor), consume(tensor.__dlpack__()), import_by_table(tensor)]
-        if round_ % 2:
-            import numpy
-            kept.append(numpy.from_dlpack(tensor))
-        sys.kept = kept                       # dies with the interpreter
-        sys.modules["kept"] = kept            # likewise, elsewhere
-        Tensor.kept_by_type = None
-        kept.append(kept)                     # a cycle, which only the last collection finds
-
-    failed = []
-    for round_ in range(10):
-        child = os.fork()
-        if child == 0:
-            leave_everything_behind(round_)
-            sys.exit(0)
-        _, status = os.waitpid(child, 0)
-        if status:
-            failed.append(os.waitstatus_to_exitcode(status))
-    print(len(failed), failed)
-"""
-
-
-def test_what_is_alive_at_the_end_of_the_interpreter_does_no_harm(run_python):
-    assert run_python(AT_EXIT).stdout == "0 []\n"

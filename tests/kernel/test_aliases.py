@@ -38,45 +38,35 @@ def own_attrs(**given):
 
 
 def test_a_call_of_the_standard_operation_is_one_of_the_plugins():
-    assert own_attrs(transpose_b=True) == {
+    assert own_attrs(transpose_b=True, grad_a=False) == {
         "transpose_a": False,  # the standard default: the caller knows no other
         "transpose_b": True,
         "T": FLOAT,
         "is_filter_const": False,
         "meta": EMPTY,
     }
-
-
-def test_a_caller_may_give_what_only_the_plugins_operation_has():
     assert own_attrs(is_filter_const=True)["is_filter_const"] is True
 
 
-def test_what_the_plugins_operation_lacks_may_have_its_default_only():
-    assert "grad_a" not in own_attrs(grad_a=False)
-
-    with pytest.raises(InvalidArgumentError, match="_OwnMatMul, which serves it here") as raised:
-        own_attrs(grad_a=True)
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"grad_a": True}, "_OwnMatMul, which serves it here"),
+        ({"nonsense": 1}, "attribute 'nonsense' does not exist"),
+    ],
+)
+def test_what_the_plugins_operation_lacks_may_have_its_default_only(given, text):
+    with pytest.raises(InvalidArgumentError, match=text) as raised:
+        own_attrs(**given)
 
     assert raised.value.rule == ATTRIBUTES_FIT
 
 
-def test_what_neither_has_is_refused():
-    with pytest.raises(InvalidArgumentError, match="attribute 'nonsense' does not exist"):
-        own_attrs(nonsense=1)
-
-
-def test_the_table_names_counterparts():
+def test_the_table_names_counterparts_of_standard_operations():
     (alias,) = aliases_of("MatMul")
 
     assert (alias.op, alias.own) == ("MatMul", "_ITEXMatMul")
     assert alias.attrs["is_filter_const"] is False
     assert "meta" not in alias.attrs, "kernels take an absent tensor for an empty one"
-
-
-def test_every_alias_stands_for_a_standard_operation():
-    assert [op for op in _aliases() if op not in standard_ops()] == []
-    assert all(len(each) == 1 for each in _aliases().values())
-
-
-def test_an_operation_without_counterpart_has_no_alias():
+    assert sum(len(aliases_of(op)) for op in standard_ops()) == len(_aliases())
     assert aliases_of("NoSuchOp") == ()

@@ -129,16 +129,14 @@ def test_outputs_are_arrays_like_any_other(device, array, one_more, prepared):
     assert (empty.memory.size, empty.to_numpy().shape) == (0, (0,))
 
 
-def test_several_outputs_are_a_named_tuple(device, array, prepared):
+def test_several_outputs_are_a_named_tuple_and_one_that_is_the_input_is_a_copy(
+    device, array, prepared
+):
     two = device.op("CallTwo")
     two(array)
-    found = prepared(two, array)
-    assert found._fields == ("y", "z")
-    assert found.y.to_numpy().tolist() == MORE
-    assert found.z.to_numpy().tolist() == (VALUES + 2).tolist()
-
-
-def test_an_output_that_is_the_input_is_a_copy(device, array, prepared):
+    pair = prepared(two, array)
+    assert pair._fields == ("y", "z")
+    assert [each.to_numpy().tolist() for each in pair] == [MORE, (VALUES + 2).tolist()]
     identity = device.op("CallIdentity")
     found = identity(array), prepared(identity, array)
     assert array.address not in {each.address for each in found}
@@ -210,15 +208,6 @@ def test_closed_arrays_are_refused(array, one_more):
         one.to_numpy()
 
 
-def test_a_donated_input_is_closed(array, one_more, prepared):
-    given = prepared(one_more, array)
-    address = given.address
-    made = one_more(given, donate=[given])
-    assert (given.closed, made.address) == (True, address)
-    assert made.to_numpy().tolist() == (VALUES + 2).tolist()
-    assert prepared(one_more, made).to_numpy().tolist() == (VALUES + 3).tolist()
-
-
 def test_memory_goes_with_the_last_user_of_an_output(device, array, one_more, prepared):
     before = held(device)
     made = prepared(one_more, array)
@@ -234,7 +223,7 @@ def test_memory_goes_with_the_last_user_of_an_output(device, array, one_more, pr
     del made
     assert held(device) == before
     assert view.sum() == VALUES.sum() + 6
-    for _ in range(10_000):
+    for _ in range(500):
         one_more(array)
         one_more(VALUES)
     assert held(device) == before
@@ -251,7 +240,7 @@ def test_memory_of_the_plugin_is_given_back_once(device, prepared, state):
     assert state.deallocated == before + 1
 
 
-def test_a_crash_in_a_deallocator_names_the_plugin(run_python):
+def test_a_crash_in_a_deallocator_names_the_plugin(run_forked):
     code = """
         import sys
         from tests.kernel.kernels import host_device_with
@@ -264,7 +253,7 @@ def test_a_crash_in_a_deallocator_names_the_plugin(run_python):
             state_of(device).aborts = 1
             del made
     """
-    ended = run_python(code, kernel_library("call_kernels"), status=-signal.SIGABRT)
+    ended = run_forked(code, kernel_library("call_kernels"), status=-signal.SIGABRT)
     assert "SIGABRT in plugin call_kernels, the deallocator of a tensor" in ended.stderr
 
 
@@ -364,11 +353,11 @@ def test_threads_share_prepared_calls(device, one_more):
 
     def work(number):
         given = device.put(VALUES + number)
-        for _ in range(2000):
+        for _ in range(300):
             if one_more(given).to_numpy()[0, 0] != number + 1:
                 wrong.append(number)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -376,7 +365,7 @@ def test_threads_share_prepared_calls(device, one_more):
     assert not wrong
 
 
-def test_interrupts_lose_and_double_nothing(run_python):
+def test_interrupts_lose_and_double_nothing(run_forked):
     code = """
         import signal, sys
         import numpy as np
@@ -391,17 +380,17 @@ def test_interrupts_lose_and_double_nothing(run_python):
             one_more(array), one_more(array).to_numpy()
             before, seen = held(device), 0
             signal.signal(signal.SIGALRM, interrupt)
-            for step in range(300):
+            for step in range(100):
                 try:
-                    signal.setitimer(signal.ITIMER_REAL, 0.0001 + step * 0.000003)
+                    signal.setitimer(signal.ITIMER_REAL, 0.0001 + step * 0.000009)
                     while True:
                         one_more(array).memory
                 except Interrupted:
                     seen += 1
-            assert seen == 300 and held(device) == before, (seen, held(device), before)
+            assert seen == 100 and held(device) == before, (seen, held(device), before)
             assert one_more(array).to_numpy().tolist() == MORE
     """
-    run_python(code, kernel_library("call_kernels"))
+    run_forked(code, kernel_library("call_kernels"))
 
 
 def test_a_forked_child_has_calls_of_its_own(one_more, prepared):
@@ -433,6 +422,6 @@ def test_a_change_of_the_registry_is_seen():
 
 def test_copies_of_streams_are_done_before_a_kernel_reads(device, array, one_more):
     stream = device.create_stream()
-    for turn in range(50):
+    for turn in range(10):
         stream.memcpy_htod(array.memory, np.full((2, 3), turn, np.float32))
         assert one_more(array).to_numpy()[1, 2] == turn + 1

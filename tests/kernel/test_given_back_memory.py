@@ -49,5 +49,5 @@ CODE = """
 """
 
 
-def test_temporaries_of_other_threads_stay_until_the_stream_has_passed(run_python):
-    run_python(CODE, library_to_open_again("temporary_kernels"))
+def test_temporaries_of_other_threads_stay_until_the_stream_has_passed(run_forked):
+    run_forked(CODE, library_to_open_again("temporary_kernels"))

@@ -6,8 +6,6 @@ The kernels are in tests/plugins/kernel/hostile_kernels.cc, by the names that th
 from __future__ import annotations
 
 import gc
-import os
-import threading
 import time
 from textwrap import dedent
 
@@ -16,7 +14,6 @@ import pytest
 
 from modular_tf import PluginService
 from modular_tf.errors import (
-    ClosedError,
     DataLossError,
     FailedPreconditionError,
     InternalError,
@@ -240,11 +237,11 @@ PRELUDE = dedent("""
 
 
 @pytest.fixture
-def run_hostile(run_python):
+def run_hostile(run_forked):
     """Run code in a child where calls can be interrupted; returns what it printed and logged."""
 
     def run(code):
-        return run_python(PRELUDE + dedent(code), library_to_open_again("hostile_kernels")).stdout
+        return run_forked(PRELUDE + dedent(code), library_to_open_again("hostile_kernels")).stdout
 
     return run
 
@@ -326,14 +323,8 @@ def test_the_process_ends_with_kernels_alive(run_hostile):
         ("MtfHostile", [X.astype("float64")], {}, InvalidArgumentError, "KN-044"),
         ("MtfHostile", [np.ones((2, 2), "f4")], {}, InvalidArgumentError, "x must be a vector"),
         ("MtfHostile", [X], {"case": 3}, InvalidArgumentError, "KN-041"),
-        ("MtfHostile", [X], {"kase": "none"}, InvalidArgumentError, "KN-041"),
-        ("MtfHostile", [], {}, InvalidArgumentError, "KN-043"),
         ("MtfHostile", [X, X], {}, InvalidArgumentError, "KN-043"),
-        ("MtfDouble", [X], {}, InvalidArgumentError, "KN-041"),
-        ("MtfDouble", [X], {"mode": "c"}, InvalidArgumentError, "KN-045"),
         ("MtfDouble", [X], {"mode": "a", "count": 0}, InvalidArgumentError, "KN-045"),
-        ("MtfDouble", [X.astype("float64")], {"mode": "a"}, NotFoundError, "KN-034"),
-        ("MtfDouble", [X.astype("int32")], {"mode": "a"}, InvalidArgumentError, "KN-045"),
         ("MtfNoKernel", [X], {}, NotFoundError, "KN-034"),
         ("MtfUnknown", [X], {}, NotFoundError, "KN-040"),
         ("MtfTwins", [X], {}, InvalidArgumentError, "KN-033"),
@@ -343,13 +334,6 @@ def test_a_call_that_does_not_fit_is_an_error(device, hostile, op, inputs, attrs
     with pytest.raises(error) as raised:
         device.op(op)(*inputs, **attrs)
     assert text in f"{raised.value} {raised.value.rule}"
-
-
-def test_closed_arrays_are_an_error(device, hostile):
-    given = device.put(X)
-    given.close()
-    with pytest.raises(ClosedError, match="closed"):
-        hostile(given)
 
 
 def test_arrays_of_two_devices_are_an_error(fixture_device_plugin):
@@ -362,58 +346,4 @@ def test_arrays_of_two_devices_are_an_error(fixture_device_plugin):
             device.op("MtfHostile")(there)
         with pytest.raises(InvalidArgumentError, match="FIXTURE:0"):
             service.op("AddV2")(there, device.put(X))
-        works(device)
-
-
-def test_tensors_are_counted_before_there_are_kernels(run_python):
-    run_python("""
-        from modular_tf.native.ffi import lib
-
-        assert lib.mtf_kernel_tensor_handles() == 0
-    """)
-
-
-# -- ends -----------------------------------------------------------------------------------------
-
-
-def test_a_service_closes_while_kernels_compute():
-    found = []
-
-    def compute():
-        try:
-            found.append(hostile(X, case="sleep").to_numpy().tolist())
-        except ClosedError:
-            found.append(DOUBLED)
-
-    with host_device_with(kernel_library("hostile_kernels")) as device:
-        hostile = device.op("MtfHostile")
-        hostile(X)
-        threads = [threading.Thread(target=compute) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        time.sleep(0.1)
-    for thread in threads:
-        thread.join()
-    assert found == [DOUBLED] * 4
-    with pytest.raises(ClosedError):
-        hostile(X)
-    with pytest.raises(ClosedError):
-        device.op("MtfHostile")
-
-
-def test_a_forked_child_leaves_the_kernels_to_its_parent():
-    with host_device_with(kernel_library("hostile_kernels")) as device:
-        works(device)
-        child = os.fork()
-        if child == 0:
-            status = 1
-            try:
-                found = device.op("MtfHostile")(X).to_numpy().tolist()
-                status = 0 if found == DOUBLED else 2
-            except ModularTFError:
-                status = 0
-            finally:
-                gc.collect()
-                os._exit(status)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         works(device)

@@ -60,6 +60,7 @@ def test_a_list_of_several_types_is_an_attribute_of_inputs_and_outputs():
     inputs = [(FLOAT, STRING), [INT64] * 2, [STRING] * 2]
 
     node = build_node(BATCH, inputs, {"out": "float64"})
+    empty = build_node(BATCH, [[FLOAT], [], []], {"out": FLOAT})
 
     assert node.attrs == {"Tin": (FLOAT, STRING), "N": 2, "out": DOUBLE}
     assert node.output_types == (FLOAT, STRING, DOUBLE, DOUBLE, INT32)
@@ -68,133 +69,76 @@ def test_a_list_of_several_types_is_an_attribute_of_inputs_and_outputs():
         "sums": range(2, 4),
         "count": range(4, 5),
     }
+    assert empty.attrs["N"] == 0
+    assert empty.input_ranges["seeds"] == empty.output_ranges["sums"] == range(1, 1)
 
 
-def test_lists_without_elements_have_empty_ranges():
-    node = build_node(BATCH, [[FLOAT], [], []], {"out": FLOAT})
+PAIR = OpDefinition(
+    "Pair",
+    (ArgDefinition("a", type_list_attr="L"), ArgDefinition("b", type_list_attr="L")),
+    (),
+    (attr("L", "type", is_list=True, minimum=1),),
+)
+SAME = {"strides": [1, 1], "padding": "SAME"}
+OUT = {"out": FLOAT}
+NOT_AGREEING = [
+    (
+        MATMUL,
+        [FLOAT, INT32],
+        {},
+        "input #1 ('b') was expected to be a float tensor but is a int32 ",
+    ),
+    (MATMUL, [FLOAT, INT32], {}, "T is that of input 'a'"),
+    (CONCAT, [[FLOAT, FLOAT, DOUBLE], INT32], {}, "input #2 ('values')"),
+    (BATCH, [[FLOAT], [INT32], [STRING]], OUT, "input #1 ('seeds') was expected to be a int64 t"),
+    (PAIR, [[FLOAT, INT32], [FLOAT, INT64]], {}, "input #3 ('b')"),
+]
+NOT_FITTING = [
+    (MATMUL, [], {}, "expects 2 inputs (a: T, b: T), got 0"),
+    (MATMUL, [FLOAT] * 3, {}, "expects 2 inputs (a: T, b: T), got 3"),
+    (MATMUL, [FLOAT], {}, repr(MATMUL)),
+    (PAIR, [[FLOAT, INT32], [FLOAT]], {}, "'b' expects 2 tensors, as 'a' has; it got 1"),
+    (
+        BATCH,
+        [[FLOAT], [INT64, INT64], [STRING]],
+        OUT,
+        "'names' expects 2 tensors, which is N of 'seeds'; it got 1",
+    ),
+    (CONCAT, [FLOAT, INT32], {}, "'values' (N*T) expects a list of tensors, got one"),
+    (CONCAT, [[FLOAT] * 2, [INT32]], {}, "'axis' (Tidx) expects one tensor, got a list"),
+]
+WRONG_ATTRIBUTES = [
+    (MATMUL, [FLOAT] * 2, {"transposed": True}, "'transposed' does not exist; MatMul has trans"),
+    (MATMUL, [FLOAT] * 2, {"_kernel": True}, "'_kernel' does not exist; MatMul has transpose_a, "),
+    (CONV, [FLOAT], {"padding": "SAME"}, "'strides' (list(int) >= 2) is missing and has no def"),
+]
+NOT_ALLOWED = [
+    (CONV, [FLOAT], {**SAME, "padding": "BAD"}, "'padding' is 'BAD', which is not one of 'SAME',"),
+    (CONV, [FLOAT], {**SAME, "strides": [1]}, "'strides' has 1 elements; the minimum is 2"),
+    (MATMUL, [STRING] * 2, {}, "'T' is string, which is not one of float, double, int32"),
+    (CONCAT, [[], INT32], {}, "'N' is 0; the minimum is 2"),
+    (CONCAT, [[FLOAT], INT32], {}, "'N' is 1; the minimum is 2"),
+]
 
-    assert node.attrs["N"] == 0
-    assert node.input_ranges["seeds"] == range(1, 1)
-    assert node.output_ranges["sums"] == range(1, 1)
+
+@pytest.mark.parametrize(
+    ("rule", "calls"),
+    [
+        (INPUT_TYPES_AGREE, NOT_AGREEING),
+        (INPUTS_FIT, NOT_FITTING),
+        (ATTRIBUTES_FIT, WRONG_ATTRIBUTES),
+        (ATTRIBUTE_ALLOWED, NOT_ALLOWED),
+    ],
+)
+def test_a_call_that_does_not_fit_its_definition_is_refused(rule, calls):
+    for definition, inputs, attrs, text in calls:
+        error = refusal(definition, inputs, attrs)
+        assert error.rule == rule
+        assert text in error.message
 
 
 def test_inputs_win_over_a_type_that_the_caller_gives():
     assert build_node(MATMUL, [FLOAT, FLOAT], {"T": "int32"}).attrs["T"] is FLOAT
-
-
-def test_types_that_contradict_are_refused_by_the_index_of_the_input():
-    error = refusal(MATMUL, [FLOAT, INT32])
-
-    assert error.rule == INPUT_TYPES_AGREE
-    expected = "input #1 ('b') was expected to be a float tensor but is a int32 tensor"
-    assert expected in error.message
-    assert "T is that of input 'a'" in error.message
-
-
-def test_a_type_that_contradicts_inside_a_list_is_refused_by_its_flattened_index():
-    error = refusal(CONCAT, [[FLOAT, FLOAT, DOUBLE], INT32])
-
-    assert error.rule == INPUT_TYPES_AGREE
-    assert "input #2 ('values')" in error.message
-
-
-def test_a_fixed_type_is_demanded():
-    error = refusal(BATCH, [[FLOAT], [INT32], [STRING]], {"out": FLOAT})
-
-    assert error.rule == INPUT_TYPES_AGREE
-    assert "input #1 ('seeds') was expected to be a int64 tensor" in error.message
-
-
-def test_two_lists_of_one_attribute_have_the_same_types():
-    pair = OpDefinition(
-        "Pair",
-        (ArgDefinition("a", type_list_attr="L"), ArgDefinition("b", type_list_attr="L")),
-        (),
-        (attr("L", "type", is_list=True, minimum=1),),
-    )
-
-    other_type = refusal(pair, [[FLOAT, INT32], [FLOAT, INT64]])
-    other_length = refusal(pair, [[FLOAT, INT32], [FLOAT]])
-
-    assert build_node(pair, [[FLOAT, INT32], [FLOAT, INT32]]).attrs["L"] == (FLOAT, INT32)
-    assert other_type.rule == INPUT_TYPES_AGREE
-    assert "input #3 ('b')" in other_type.message
-    assert other_length.rule == INPUTS_FIT
-    assert "'b' expects 2 tensors, as 'a' has; it got 1" in other_length.message
-
-
-def test_two_lists_of_one_number_have_the_same_length():
-    error = refusal(BATCH, [[FLOAT], [INT64, INT64], [STRING]], {"out": FLOAT})
-
-    assert error.rule == INPUTS_FIT
-    assert "'names' expects 2 tensors, which is N of 'seeds'; it got 1" in error.message
-
-
-@pytest.mark.parametrize("inputs", [[], [FLOAT], [FLOAT] * 3])
-def test_too_few_or_too_many_inputs_are_refused_with_the_signature(inputs):
-    error = refusal(MATMUL, inputs)
-
-    assert error.rule == INPUTS_FIT
-    assert f"expects 2 inputs (a: T, b: T), got {len(inputs)}" in error.message
-    assert repr(MATMUL) in error.message
-
-
-@pytest.mark.parametrize(
-    ("inputs", "text"),
-    [
-        ([FLOAT, INT32], "'values' (N*T) expects a list of tensors, got one"),
-        ([[FLOAT, FLOAT], [INT32]], "'axis' (Tidx) expects one tensor, got a list"),
-    ],
-)
-def test_a_list_is_given_where_one_is_needed_and_nowhere_else(inputs, text):
-    error = refusal(CONCAT, inputs)
-
-    assert error.rule == INPUTS_FIT
-    assert text in error.message
-
-
-@pytest.mark.parametrize("name", ["transposed", "_kernel"])
-def test_an_unknown_attribute_is_refused_with_those_that_exist(name):
-    error = refusal(MATMUL, [FLOAT, FLOAT], {name: True})
-
-    assert error.rule == ATTRIBUTES_FIT
-    assert f"attribute {name!r} does not exist; MatMul has transpose_a, " in error.message
-
-
-def test_a_missing_attribute_is_refused_with_its_kind():
-    error = refusal(CONV, [FLOAT], {"padding": "SAME"})
-
-    assert error.rule == ATTRIBUTES_FIT
-    assert "'strides' (list(int) >= 2) is missing and has no default" in error.message
-
-
-@pytest.mark.parametrize(
-    ("attrs", "text"),
-    [
-        ({"padding": "BAD"}, "'padding' is 'BAD', which is not one of 'SAME', 'VALID'"),
-        ({"strides": [1]}, "'strides' has 1 elements; the minimum is 2"),
-    ],
-)
-def test_a_value_that_is_not_allowed_is_refused(attrs, text):
-    error = refusal(CONV, [FLOAT], {"strides": [1, 1], "padding": "SAME", **attrs})
-
-    assert error.rule == ATTRIBUTE_ALLOWED
-    assert text in error.message
-
-
-def test_a_type_that_inputs_give_must_be_allowed():
-    error = refusal(MATMUL, [STRING, STRING])
-
-    assert error.rule == ATTRIBUTE_ALLOWED
-    assert "'T' is string, which is not one of float, double, int32" in error.message
-
-
-@pytest.mark.parametrize("number", [0, 1])
-def test_a_number_that_inputs_give_has_a_minimum(number):
-    error = refusal(CONCAT, [[FLOAT] * number, INT32])
-
-    assert error.rule == ATTRIBUTE_ALLOWED
-    assert f"'N' is {number}; the minimum is 2" in error.message
 
 
 def test_nodes_are_equal_if_one_kernel_object_can_serve_both():

@@ -32,61 +32,30 @@ def test_order_of_attributes_and_deprecation_are_no_differences(line):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "difference"),
+    ("old", "new", "what", "here", "there"),
     [
-        (
-            "b:int32",
-            "b:T",
-            "input 1 is b: T; for TensorFlow 2.21.0 it is b: int32",
-        ),
-        (
-            ";b:int32",
-            "",
-            "input 1 is absent; for TensorFlow 2.21.0 it is b: int32",
-        ),
-        (
-            "|c:T",
-            "|c:T;d:T",
-            "output 1 is d: T; for TensorFlow 2.21.0 it is absent",
-        ),
+        ("b:int32", "b:T", "input 1", "b: T", "b: int32"),
+        (";b:int32", "", "input 1", "absent", "b: int32"),
+        ("|c:T", "|c:T;d:T", "output 1", "d: T", "absent"),
         (
             "half}",
             "half,int8}",
-            (
-                "attribute T is type in {float, half, int8}; "
-                "for TensorFlow 2.21.0 it is type in {float, half}"
-            ),
+            "attribute T",
+            "type in {float, half, int8}",
+            "type in {float, half}",
         ),
-        (
-            "=2",
-            "",
-            "attribute k is int >= 1; for TensorFlow 2.21.0 it is int >= 1 = 2",
-        ),
-        (
-            ">=1",
-            "",
-            "attribute k is int = 2; for TensorFlow 2.21.0 it is int >= 1 = 2",
-        ),
-        (
-            ';p:string="x"',
-            "",
-            "attribute p is absent; for TensorFlow 2.21.0 it is string = 'x'",
-        ),
-        (
-            '="x"',
-            '="x";q:bool',
-            "attribute q is bool; for TensorFlow 2.21.0 it is absent",
-        ),
-        (
-            "Op||",
-            "Op|S|",
-            "the operation is stateful; for TensorFlow 2.21.0 it is not stateful",
-        ),
+        ("=2", "", "attribute k", "int >= 1", "int >= 1 = 2"),
+        (">=1", "", "attribute k", "int = 2", "int >= 1 = 2"),
+        (';p:string="x"', "", "attribute p", "absent", "string = 'x'"),
+        ('="x"', '="x";q:bool', "attribute q", "bool", "absent"),
+        ("Op||", "Op|S|", "the operation", "stateful", "not stateful"),
     ],
 )
-def test_each_difference_is_told_with_both_sides(old, new, difference):
+def test_each_difference_is_told_with_both_sides(old, new, what, here, there):
     assert old in BASE
-    assert _compare(BASE.replace(old, new, 1)) == [difference]
+    assert _compare(BASE.replace(old, new, 1)) == [
+        f"{what} is {here}; for TensorFlow 2.21.0 it is {there}"
+    ]
 
 
 def test_every_difference_is_told():

@@ -7,7 +7,6 @@ from inspect import Parameter
 
 import pytest
 
-from modular_tf.abi.data_types import by_name
 from modular_tf.kernel.op_grammar import read_op_definition
 from tests.kernel.spec_writer import record
 
@@ -17,20 +16,39 @@ CONCAT = read_op_definition(
 CAST = read_op_definition(record("Cast||SrcT:type;DstT:type;Truncate:bool=false|x:SrcT|y:DstT"))
 
 
-def test_inputs_come_by_position_or_name_and_have_no_default():
+def test_inputs_come_by_position_or_name_and_attributes_that_they_do_not_give_by_name():
     values, axis = CONCAT.signature.parameters.values()
+    x, required, optional = CAST.signature.parameters.values()
 
-    assert (values.name, axis.name) == ("values", "axis")
-    assert values.kind is axis.kind is Parameter.POSITIONAL_OR_KEYWORD
-    assert values.default is axis.default is Parameter.empty
-
-
-def test_attributes_that_no_input_gives_come_by_name():
-    _, required, optional = CAST.signature.parameters.values()
-
-    assert (required.name, required.default) == ("DstT", Parameter.empty)
-    assert (optional.name, optional.default) == ("Truncate", False)
+    assert [each.name for each in (values, axis, x)] == ["values", "axis", "x"]
+    assert {each.kind for each in (values, axis, x)} == {Parameter.POSITIONAL_OR_KEYWORD}
+    assert {each.default for each in (values, axis, x, required)} == {Parameter.empty}
+    assert (required.name, optional.name, optional.default) == ("DstT", "Truncate", False)
     assert required.kind is optional.kind is Parameter.KEYWORD_ONLY
+    later = read_op_definition(record("A||p:int=1;q:int||"))
+    assert later.signature.bind(q=2).arguments == {"q": 2}
+
+
+@pytest.mark.parametrize(
+    ("definition", "text"),
+    [
+        (
+            CONCAT,
+            (
+                "ConcatV2(values: N*T, axis: Tidx) -> output: T; N: int >= 2; T: type; "
+                "Tidx: type in {int32, int64} = data_type('int32')"
+            ),
+        ),
+        (CAST, "Cast(x: SrcT, *, DstT: type, Truncate: bool = False) -> y: DstT; SrcT: type"),
+        (read_op_definition(record("A||||")), "A() -> None"),
+        (
+            read_op_definition(record('A||p:{"a","b"}||x:float;y:Ref(int32)')),
+            "A(*, p: string in {'a', 'b'}) -> (x: float, y: Ref(int32))",
+        ),
+    ],
+)
+def test_the_text_shows_the_call_and_what_the_inputs_give(definition, text):
+    assert repr(definition) == text
 
 
 @pytest.mark.parametrize(
@@ -51,12 +69,6 @@ def test_inputs_give_types_and_numbers(line, inferred):
     assert inferred.isdisjoint(definition.signature.parameters)
 
 
-def test_a_required_attribute_may_follow_one_with_a_default():
-    definition = read_op_definition(record("A||p:int=1;q:int||"))
-
-    assert definition.signature.bind(q=2).arguments == {"q": 2}
-
-
 def test_keywords_of_python_have_an_underscore_as_parameters():
     definition = read_op_definition(record("A||class:int;T:type|in:T|"))
 
@@ -64,31 +76,7 @@ def test_keywords_of_python_have_an_underscore_as_parameters():
     assert definition.inputs[0].name == "in"
 
 
-def test_the_text_shows_the_call_and_what_the_inputs_give():
-    assert repr(CONCAT) == (
-        "ConcatV2(values: N*T, axis: Tidx) -> output: T; N: int >= 2; T: type; "
-        "Tidx: type in {int32, int64} = data_type('int32')"
-    )
-    assert repr(CAST) == (
-        "Cast(x: SrcT, *, DstT: type, Truncate: bool = False) -> y: DstT; SrcT: type"
-    )
-
-
-def test_the_text_shows_no_and_several_outputs():
-    assert repr(read_op_definition(record("A||||"))) == "A() -> None"
-    two = read_op_definition(record('A||p:{"a","b"}||x:float;y:Ref(int32)'))
-    assert repr(two) == "A(*, p: string in {'a', 'b'}) -> (x: float, y: Ref(int32))"
-
-
 def test_the_source_does_not_count_for_equality():
     assert replace(CONCAT, source="elsewhere") == CONCAT
     assert hash(replace(CONCAT, source="elsewhere")) == hash(CONCAT)
     assert replace(CONCAT, is_stateful=True) != CONCAT
-
-
-def test_arguments_tell_what_they_stand_for():
-    values, axis = CONCAT.inputs
-
-    assert (values.is_list, values.number_attr, values.type_attr) == (True, "N", "T")
-    assert (axis.is_list, axis.attrs) == (False, ("Tidx",))
-    assert CONCAT.attrs_by_name["Tidx"].default is by_name("int32")

@@ -16,7 +16,7 @@ def device():
         yield made
 
 
-def test_operators_are_operations(device):
+def test_operators_are_operations_from_either_side(device):
     values = np.arange(6, dtype="float32").reshape(2, 3)
     there = device.put(values)
 
@@ -25,36 +25,29 @@ def test_operators_are_operations(device):
         (there + 1, values + 1),
         (1.5 + there, 1.5 + values),
         (there + values, values + values),
+        (np.float32(0) + (values + there), values + values),
         (there @ there.to_numpy().T, values @ values.T),
     ]:
         np.testing.assert_array_equal(found.to_numpy(), expected)
         assert found.device is device
-    with pytest.raises(NotFoundError, match="Sub: no kernel"):
-        _ = there - there
-
-
-def test_an_operator_is_the_same_operation_from_either_side(device):
-    values = np.arange(3, dtype="float32")
-    there = device.put(values)
-
-    for found in (values + there, there + values, np.float32(0) + (values + there)):
-        assert isinstance(found, type(there))
-        np.testing.assert_array_equal(found.to_numpy(), values + values)
     assert isinstance(np.add(values, there), np.ndarray)  # a function of numpy's
     for compute, op in [
+        (lambda: there - there, "Sub"),
         (lambda: 2**there, "Pow"),
         (lambda: there**2, "Pow"),
         (lambda: 2 // there, "FloorDiv"),
         (lambda: 2 % there, "FloorMod"),
         (lambda: 2 / there, "RealDiv"),
         (lambda: values < there, "Greater"),
-        (lambda: values @ there, "BatchMatMulV2"),
+        (lambda: values[0] @ there[0], "BatchMatMulV2"),
     ]:
         with pytest.raises(NotFoundError, match=f"{op}: no kernel"):
             compute()
 
 
-def test_a_label_is_a_text(device):
+def test_an_operation_is_made_once_for_each_label(device):
+    assert device.op("AddV2") is device.op("AddV2")
+    assert device.op("AddV2") is not device.op("AddV2", label="other")
     with pytest.raises(InvalidArgumentError, match="the label of an operation"):
         device.op("AddV2", label=[])
 
@@ -125,8 +118,3 @@ def test_operations_run_with_as_many_inputs_as_they_have(device, count):
         assert device.run("AddV2", there, there).tolist() == [2.0]
         with pytest.raises(InvalidArgumentError, match="KN-043"):
             device.run("AddV2", *[there] * count)
-
-
-def test_an_operation_is_made_once(device):
-    assert device.op("AddV2") is device.op("AddV2")
-    assert device.op("AddV2") is not device.op("AddV2", label="other")

@@ -12,7 +12,7 @@ from tests.fixtures.matrices import sampled
 from tests.kernel import reference_cases
 from tests.kernel.kernels import host_device_with
 
-SOME, ALL = ("float32", "10"), ("float32,float64", "1")
+SOME, ALL = ("float64", "4"), ("float32,float64", "1")
 
 
 @pytest.fixture(scope="module")

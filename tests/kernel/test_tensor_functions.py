@@ -57,24 +57,17 @@ def tensor_of_proto(content: bytes) -> tuple[int, int]:
     return found
 
 
-def complex_proto(n_floats: int) -> bytes:
-    """Return a TensorProto of 8 complex numbers, of which some are written."""
+@pytest.mark.parametrize(
+    ("n_floats", "found"),
+    [*((n, (_OK, 64)) for n in (0, 2, 14, 16)), *((n, (_INVALID_ARGUMENT, 4)) for n in (1, 15))],
+)
+def test_a_tensor_of_8_complex_numbers_may_be_written_in_part_but_not_half_a_number(
+    n_floats: int, found: tuple[int, int]
+) -> None:
     values = struct.pack(f"<{n_floats}f", *range(n_floats))
     shape = b"\x12\x02\x08\x08"
-    return (
-        bytes([0x08, _COMPLEX64])
-        + bytes([0x12, len(shape)])
-        + shape
-        + bytes([0x4A, len(values)])
-        + values
+    proto = (
+        bytes([0x08, _COMPLEX64, 0x12, len(shape)]) + shape + bytes([0x4A, len(values)]) + values
     )
 
-
-@pytest.mark.parametrize("n_floats", [0, 2, 14, 16])
-def test_written_numbers_fill_a_tensor(n_floats: int) -> None:
-    assert tensor_of_proto(complex_proto(n_floats)) == (_OK, 64)
-
-
-@pytest.mark.parametrize("n_floats", [1, 15])
-def test_half_a_number_is_an_error(n_floats: int) -> None:
-    assert tensor_of_proto(complex_proto(n_floats)) == (_INVALID_ARGUMENT, 4)
+    assert tensor_of_proto(proto) == found
