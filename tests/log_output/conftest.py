@@ -55,7 +55,7 @@ def _build(name, *options):
 
 
 @pytest.fixture
-def run_listening(run_python, talking_plugin, tmp_path):
+def run_listening(run_forked, talking_plugin, tmp_path):
     """Run code after `PREAMBLE` in a child; its arguments are the plugin and what is given.
 
     Each test has a state directory of its own: the third process that ends in a call of the plugin
@@ -65,7 +65,7 @@ def run_listening(run_python, talking_plugin, tmp_path):
     def run(code, *arguments, plugin=talking_plugin, env=None, **options):
         variables = {"XDG_STATE_HOME": str(tmp_path / "state"), **(env or {})}
         options = {"timeout": 60, "env": variables, **options}
-        return run_python(PREAMBLE + code, plugin, *arguments, **options)
+        return run_forked(PREAMBLE + code, plugin, *arguments, **options)
 
     return run
 

@@ -68,12 +68,19 @@ with open(sys.argv[2], "w") as stream:
     assert {e["level"] for e in events} == {"debug", "info"}
 
 
-def test_the_applications_own_logging(run_listening):
+def test_the_applications_own_logging_has_lines_and_values(run_listening):
     code = f"""
 import logging
+class Collect(logging.Handler):
+    def emit(self, record):
+        found.append(record.event)
+found = []
 logging.basicConfig(format="%(name)s|%(message)s")
+logging.getLogger("modular_tf").addHandler(Collect())
 listen("records"){LOAD}
-logging.getLogger("modular_tf.plugin").handlers.append(logging.NullHandler())
+(event,) = (event for event in found if event["event"] == "scheme.registered")
+assert list(event) == ["event", "plugin", "path", "scheme"], event
+assert (event["plugin"], event["scheme"]) == ("ram_filesystem", "ram")
 """
     lines = run_listening(code).stderr.splitlines()
 
@@ -81,22 +88,6 @@ logging.getLogger("modular_tf.plugin").handlers.append(logging.NullHandler())
     assert line.startswith("modular_tf.plugin|scheme.registered plugin=ram_filesystem path=/")
     assert line.endswith("libram_filesystem.so scheme=ram")
     assert any("outcome=loaded reason=None rule=None" in line for line in lines)
-
-
-def test_a_handler_reads_the_values_of_an_event(run_listening):
-    code = f"""
-import logging
-class Collect(logging.Handler):
-    def emit(self, record):
-        found.append(record.event)
-found = []
-logging.getLogger("modular_tf").addHandler(Collect())
-logging.getLogger("modular_tf").setLevel("INFO"){LOAD}
-(event,) = (event for event in found if event["event"] == "scheme.registered")
-assert list(event) == ["event", "plugin", "path", "scheme"], event
-assert (event["plugin"], event["scheme"]) == ("ram_filesystem", "ram")
-"""
-    run_listening(code)
 
 
 def test_the_applications_structlog_gets_the_events_also_if_levels_are_renamed(run_listening):
@@ -112,7 +103,39 @@ assert any(e["event"] == "plugin.processed" and e["log_level"] == "info" for e i
     assert run_listening(code).stderr == ""
 
 
-@pytest.mark.parametrize("kind", ["printing", "standard", "formatter"])
+USUAL = {
+    "printing": """
+structlog.configure(
+    [*shared, processors.JSONRenderer()],
+    wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+    logger_factory=structlog.PrintLoggerFactory(),
+)
+""",
+    "standard": """
+logging.getLogger().addHandler(own)
+structlog.configure(
+    [stdlib.filter_by_level, stdlib.add_logger_name, *shared, processors.JSONRenderer()],
+    wrapper_class=stdlib.BoundLogger,
+    logger_factory=stdlib.LoggerFactory(),
+    cache_logger_on_first_use=True,
+)
+""",
+    "formatter": """
+logging.getLogger().addHandler(own)
+formatter = stdlib.ProcessorFormatter
+structlog.configure(
+    [stdlib.add_logger_name, *shared, formatter.wrap_for_formatter],
+    wrapper_class=stdlib.BoundLogger,
+    logger_factory=stdlib.LoggerFactory(),
+)
+own.setFormatter(
+    formatter(processors=[formatter.remove_processors_meta, processors.JSONRenderer()])
+)
+""",
+}
+
+
+@pytest.mark.parametrize("kind", USUAL)
 def test_each_usual_configuration_of_structlog_gets_the_events(run_listening, kind):
     """With the application's factory, wrapper class and context; the plugin is bound context."""
     code = f"""
@@ -121,31 +144,7 @@ from structlog import contextvars, processors, stdlib
 contextvars.bind_contextvars(request=7)
 shared = [contextvars.merge_contextvars, processors.add_log_level]
 own = logging.StreamHandler(sys.stdout)
-if {kind!r} != "printing":
-    logging.getLogger().addHandler(own)
-if {kind!r} == "printing":
-    structlog.configure(
-        [*shared, processors.JSONRenderer()],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-        logger_factory=structlog.PrintLoggerFactory(),
-    )
-elif {kind!r} == "standard":
-    structlog.configure(
-        [stdlib.filter_by_level, stdlib.add_logger_name, *shared, processors.JSONRenderer()],
-        wrapper_class=stdlib.BoundLogger,
-        logger_factory=stdlib.LoggerFactory(),
-        cache_logger_on_first_use=True,
-    )
-else:
-    formatter = stdlib.ProcessorFormatter
-    structlog.configure(
-        [stdlib.add_logger_name, *shared, formatter.wrap_for_formatter],
-        wrapper_class=stdlib.BoundLogger,
-        logger_factory=stdlib.LoggerFactory(),
-    )
-    own.setFormatter(
-        formatter(processors=[formatter.remove_processors_meta, processors.JSONRenderer()])
-    )
+{USUAL[kind]}
 listen("records"){LOAD}
 """
     child = run_listening(code)
@@ -187,14 +186,13 @@ logging.getLogger("modular_tf").setLevel("INFO"){LOAD}
     assert "scheme.registered" in run_listening(code).stderr
 
 
-def test_the_environment(run_listening):
-    child = run_listening(LOAD, env={"MODULAR_TF_LOG": "json"})
-    detailed = run_listening(LOAD, env={"MODULAR_TF_LOG": "json:debug"})
-    off = run_listening(LOAD, env={"MODULAR_TF_LOG": "off"})
+@pytest.mark.parametrize(
+    ("value", "levels"), [("json", {"info"}), ("json:debug", {"debug", "info"}), ("off", set())]
+)
+def test_the_environment(run_listening, value, levels):
+    child = run_listening(LOAD, env={"MODULAR_TF_LOG": value})
 
-    assert {e["level"] for e in events_in(child.stderr)} == {"info"}
-    assert {e["level"] for e in events_in(detailed.stderr)} == {"debug", "info"}
-    assert off.stderr == ""
+    assert {event["level"] for event in events_in(child.stderr)} == levels
 
 
 def test_the_environment_counts_after_an_interrupt(run_listening):

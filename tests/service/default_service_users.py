@@ -11,13 +11,13 @@ import logging
 import signal
 import sys
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from modular_tf import gfile
 from modular_tf.errors import UnimplementedError
-from modular_tf.hookspecs import hookimpl
 from modular_tf.service.default import default_service
 from modular_tf.service.service import PluginService
+from tests.service.test_hooks import hooks
 
 FILE, PLUGIN = sys.argv[1:]
 used: list[bool] = []
@@ -33,9 +33,8 @@ def use():
 @contextmanager
 def hooked(name, function):
     """Have the services that are made meanwhile call a function as a hook."""
-    hooks = type("Hooks", (), {f"modular_tf_{name}": staticmethod(hookimpl(function))})()
-    make = PluginService.__init__
-    PluginService.__init__ = lambda self, **options: make(self, hooks=[hooks], **options)
+    make, given = PluginService.__init__, [hooks(f"modular_tf_{name}", function)]
+    PluginService.__init__ = lambda self, **options: make(self, hooks=given, **options)
     try:
         yield
     finally:
@@ -59,10 +58,10 @@ def a_log_handler():
 
 def every_hook():
     answers = {
-        "plugin_paths": lambda config: use() or [],
+        "plugin_paths": lambda: use() or [],
         "filesystems": lambda: use() or {},
         "device_factories": lambda: use() or [],
-        "outcome": lambda record: use(),
+        "outcome": use,
     }
     for name, function in answers.items():
         used.clear()
@@ -72,21 +71,8 @@ def every_hook():
 
 
 def a_hook_that_adds_a_path():
-    with hooked("plugin_paths", lambda config: use() or [PLUGIN]):
+    with hooked("plugin_paths", lambda: use() or [PLUGIN]):
         gfile.exists("fixture://host")
-
-
-def a_veto_to_which_nothing_serves_yet():
-    def veto(candidate, probe):
-        try:
-            use()
-        except UnimplementedError:
-            used.append(True)
-
-    with hooked("veto", veto):
-        gfile.makedirs("ram://host/folder")
-        gfile.exists(FILE)
-    use()
 
 
 def signal_handlers():
@@ -111,30 +97,34 @@ def first_veto(go_on):
     """Return a veto that uses the service in vain when it is asked first, and goes on."""
     asked = []
 
-    def veto(candidate, probe):
-        if asked:
-            return
-        asked.append(candidate)
-        try:
-            use()
-        except UnimplementedError:
+    def veto():
+        if not asked:
+            asked.append(True)
+            with suppress(UnimplementedError):
+                use()
+                raise AssertionError("something served already")
             go_on()
 
     return veto
+
+
+def a_veto_to_which_nothing_serves_yet():
+    with hooked("veto", first_veto(lambda: used.append(True))):
+        gfile.makedirs("ram://host/folder")
+        gfile.exists(FILE)
+    use()
 
 
 def a_hook_after_which_the_making_is_interrupted():
     def interrupt():
         raise KeyboardInterrupt
 
-    interrupted = []
     with hooked("veto", first_veto(interrupt)):
         try:
             gfile.exists(FILE)
         except KeyboardInterrupt:
-            interrupted.append(True)
-        assert interrupted
-        use()
+            use()
+    assert used == [True]
 
 
 def another_thread_than_the_hooks():
@@ -146,7 +136,6 @@ def another_thread_than_the_hooks():
 
     with hooked("veto", first_veto(go_on)):
         gfile.exists(FILE)
-    assert used == [True]
 
 
 def require_service(case):

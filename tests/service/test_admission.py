@@ -23,7 +23,6 @@ from modular_tf.service.storage.notes import Notes, note_of
 from modular_tf.service.storage.private_directory import PrivateDirectory
 from modular_tf.service.storage.quarantine import QuarantineStore
 from modular_tf.service.storage.scan_cache import ScanCache
-from tests.fixtures.matrices import sampled_product
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -94,21 +93,16 @@ def test_what_was_good_is_tried_again_only_where_each_start_tries(plugin_file, t
     assert trials.tried == ["good"] * 3
 
 
-def test_what_could_not_be_tried_is_tried_the_next_time(plugin_file, trials):
-    path = plugin_file("libuntried.so")
-    trials.answer = crashed("LD-063")
-    assert record_of(path).state is State.FAILED
-    trials.answer = Finding(offer=Offer(("fixture",)))
-
-    assert record_of(path).state is State.LOADED
-    assert QuarantineStore.of_process().entries() == []
+UNREADY = Finding(offer=Offer(), notes=(Violation("FS-019", "no key", "init"),))
 
 
-def test_what_was_refused_may_be_right_the_next_time(plugin_file, trials):
+@pytest.mark.parametrize("answer", [crashed("LD-063"), UNREADY], ids=["untried", "refused"])
+def test_what_failed_without_a_verdict_is_tried_the_next_time(plugin_file, trials, answer):
     """Its init may have missed a variable, a server or a device."""
     path = plugin_file("libunready.so")
-    trials.answer = Finding(offer=Offer(), notes=(Violation("FS-019", "no key", "init"),))
+    trials.answer = answer
     assert record_of(path).state is State.FAILED
+    assert QuarantineStore.of_process().entries() == []
     trials.answer = Finding(offer=Offer(("fixture",)))
 
     assert record_of(path).schemes == ("fixture",)
@@ -168,29 +162,6 @@ def test_what_it_changes_of_a_process_is_told_once_it_is_mapped_too(plugin_file,
 
 # ---- What ended the process that it was loaded in ------------------------------------------------
 
-ENDS_WHILE_IT_LOADS = """
-import os, sys
-from modular_tf.service.configuration import Config
-from modular_tf.service.service import PluginService
-
-service = PluginService(
-    config=Config(first_contact="never"), plugin_paths=sys.argv[1:], bundled=False
-)
-service.load()
-"""
-
-
-def test_a_plugin_that_ended_its_process_is_named_by_the_next(fixture_plugin, run_forked):
-    path = fixture_plugin("init-plugin-crashes")
-    ended = run_forked(ENDS_WHILE_IT_LOADS, str(path), status=None)
-    assert ended.returncode < 0
-    record = record_of(path, first_contact="never")
-
-    assert (record.state, record.reason.rule) == (State.QUARANTINED, "LD-070")
-    assert "loading" in record.reason.message
-    assert record.reason.remedy
-    assert Notes.of_process().of_ended() == []
-
 
 @pytest.fixture
 def end_while_loading():
@@ -227,27 +198,18 @@ def load_and_use(path, **settings):
     return record
 
 
-@pytest.mark.parametrize(("times", "first_contact"), sampled_product([1, 20], ["new", "never"]))
-def test_a_good_plugin_is_tried_anew_after_processes_were_stopped_while_they_loaded_it(
+@pytest.mark.parametrize(("times", "first_contact"), [(1, "never"), (20, "new")])
+def test_a_good_plugin_is_tried_until_a_process_has_loaded_it(
     plugin_file, trials, end_while_loading, times, first_contact
 ):
     path = plugin_file("libgood.so")
-    record_of(path)
+    record_of(path, first_contact="new")
     end_while_loading(path, times)
-    load_and_use(path, first_contact=first_contact)
-    record = load_and_use(path, first_contact=first_contact)
-
-    assert trials.tried == ["good", "good"]
-    assert record.state is State.LOADED
-
-
-def test_it_is_tried_until_a_process_has_loaded_it(plugin_file, trials, end_while_loading):
-    path = plugin_file("libgood.so")
-    end_while_loading(path)
+    record_of(path, first_contact="new")  # listed, and not used
     for _ in range(2):
-        assert record_of(path).state is State.LOADED  # listed, and never used
+        assert load_and_use(path, first_contact=first_contact).state is State.LOADED
 
-    assert trials.tried == ["good", "good"]
+    assert trials.tried == ["good"] * 3
 
 
 def test_what_ends_two_processes_that_load_it_is_quarantined(
@@ -267,26 +229,6 @@ def test_what_is_stopped_now_and_then_is_not_quarantined(plugin_file, trials, en
     for _ in range(3):
         end_while_loading(path)
         assert load_and_use(path).state is State.LOADED
-
-
-def test_a_suspect_that_does_harm_when_it_is_tried_is_quarantined_for_that(
-    plugin_file, trials, end_while_loading
-):
-    path = plugin_file("libgood.so")
-    record_of(path)
-    end_while_loading(path)
-    trials.answer = crashed()
-    record = record_of(path)
-
-    assert (record.state, record.reason.rule) == (State.QUARANTINED, "LD-060")
-
-
-def test_a_plugin_that_loads_leaves_no_mark(plugin_file, home):
-    path = plugin_file("libgood.so")
-    record_of(path, first_contact="never")
-    left = [name for _, _, names in os.walk(home) for name in names if name.endswith(".mark")]
-
-    assert left == []
 
 
 def leave_calls(path, count):

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from modular_tf import Config, PluginService
-from modular_tf.errors import ClosedError, ConfigError, DeadlineExceededError
-from modular_tf.service.configuration import load_config, parse_config
+from modular_tf.errors import ClosedError, DeadlineExceededError
 from tests.filesystem.ending import ending_plugin
 from tests.fixtures.compiler import compile_object, link_library
 
@@ -83,13 +82,6 @@ def test_the_end_of_the_process_waits_for_what_is_left(run_forked, library):
     assert said[:2] == ["left", "closed"]
 
 
-def test_the_bound_is_a_key_of_the_configuration(tmp_path):
-    assert load_config({}).close_timeout_s is None
-    assert parse_config("close_timeout_s = 30", "here.toml").close_timeout_s == 30
-    with pytest.raises(ConfigError, match="close_timeout_s: expected a number of seconds"):
-        parse_config("close_timeout_s = 0", "here.toml")
-
-
 _EXIT_HANDLER = """
     #define _GNU_SOURCE
     #include <stdlib.h>
@@ -108,7 +100,7 @@ _EXIT_HANDLER = """
 
 @pytest.mark.parametrize(
     ("bounds", "said"),
-    [((0.05, None), "done\n"), ((None, 0.05), "done\n"), ((0.05,), ""), ((30, 0.05), "done\n")],
+    [((0.05, None), "done\n"), ((0.05,), ""), ((30, 0.05), "done\n")],
 )
 def test_the_longest_bound_of_several_services_counts_at_exit(
     run_forked: PythonRunner, tmp_path: Path, bounds: tuple[float | None, ...], said: str

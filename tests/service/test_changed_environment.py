@@ -34,7 +34,7 @@ SUBJECT = """
     ],
     ids=["unset", "harmless", "forced", "removed"],
 )
-def test_a_deadly_variable_is_changed_and_told(run_python, wild_plugins, variables, told):
-    said = json.loads(run_python(SUBJECT, wild_plugins.gcs_library, env=variables).stdout)
+def test_a_deadly_variable_is_changed_and_told(run_forked, wild_plugins, variables, told):
+    said = json.loads(run_forked(SUBJECT, wild_plugins.gcs_library, env=variables).stdout)
 
     assert said == {"state": "loaded", "warnings": told, "left": []}

@@ -38,20 +38,6 @@ def test_an_interrupted_close_is_finished_by_the_next(tmp_path):
             break
 
 
-def test_what_failed_before_an_interrupt_is_told_by_the_call_that_finishes(monkeypatch):
-    service = PluginService()
-    service.load("posix_filesystem")
-    lost = service.filesystem("").open("/dev/full", "wb")
-    lost.write(CONTENT)
-    with monkeypatch.context() as patch:
-        patch.setattr(service._hot_reload, "close", interrupted)
-        with pytest.raises(Interrupt):
-            service.close()
-    with pytest.raises(ResourceExhaustedError, match="/dev/full"):
-        service.close()
-    service.close()
-
-
 def interrupted(*_, **__):
     raise Interrupt
 
@@ -74,27 +60,57 @@ def test_what_one_filesystem_failed_with_survives_an_interrupt_in_the_next(monke
 class Leftover:
     """A filesystem that an old library has left to those who hold it."""
 
-    def __init__(self, *errors):
-        self._errors = list(errors)
+    def __init__(self, close):
+        self._close = close
 
     def close(self, **_):
-        if self._errors:
-            raise self._errors.pop(0)
+        close, self._close = self._close, lambda: None
+        close()
 
 
-def test_what_an_old_library_failed_with_survives_an_interrupt_in_the_next():
-    service = PluginService(bundled=False)
-    service.load()
-    service.refresh()
-    leftovers = [Leftover(ResourceExhaustedError("the disk is full")), Leftover(Interrupt())]
-    service._hot_reload._draining += [
-        RetiredLibrary("x", "/x.so", [leftover], None, []) for leftover in leftovers
-    ]
+def is_full():
+    raise ResourceExhaustedError("the disk is full")
+
+
+@pytest.fixture
+def close_of_leftovers():
+    """Return what closes a service that old libraries have left filesystems of."""
+
+    held = []
+
+    def arrange(*closes):
+        service = PluginService(bundled=False)
+        service.load()
+        service.refresh()
+        held.extend(map(Leftover, closes))
+        service._hot_reload._draining += [
+            RetiredLibrary("x", "/x.so", [leftover], None, []) for leftover in held
+        ]
+        return service.close
+
+    return arrange
+
+
+def test_what_an_old_library_failed_with_survives_an_interrupt_in_the_next(close_of_leftovers):
+    close = close_of_leftovers(is_full, interrupted)
     with pytest.raises(Interrupt):
-        service.close()
+        close()
     with pytest.raises(ResourceExhaustedError, match="the disk is full"):
-        service.close()
-    service.close()
+        close()
+    close()
+
+
+def test_what_fails_after_another_thread_has_closed_the_service_is_told(close_of_leftovers):
+    """The other one calls close at once as well, and comes to its end first."""
+
+    def close_by_another_thread_and_fail():
+        close.__self__._is_ended = True  # the other thread has come to its end
+        close()
+        is_full()
+
+    close = close_of_leftovers(close_by_another_thread_and_fail)
+    with pytest.raises(ResourceExhaustedError, match="the disk is full"):
+        close()
 
 
 @pytest.mark.parametrize("ending", ["service.close()", ""])
@@ -141,24 +157,3 @@ def test_a_closing_that_was_interrupted_in_the_plugin_is_finished(ending, run_fo
     )
 
     assert (tmp_path / "kept").read_text() == "kept"
-
-
-def test_what_fails_after_another_thread_has_closed_the_service_is_told():
-    """The other one calls close at once as well, and comes to its end first."""
-
-    class ClosedByTwo(Leftover):
-        def close(self, **_):
-            if not service._is_ended:
-                service._is_ended = True  # the other thread has come to its end
-                service.close()
-            super().close()
-
-    service = PluginService(bundled=False)
-    service.load()
-    service.refresh()
-    leftover = ClosedByTwo(ResourceExhaustedError("the disk is full"))
-    old = RetiredLibrary("x", "/x.so", [leftover], None, [])
-    service._hot_reload._draining.append(old)
-
-    with pytest.raises(ResourceExhaustedError, match="the disk is full"):
-        service.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import pwd
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,6 @@ from modular_tf.errors import ConfigError
 from modular_tf.service.configuration import (
     KEYS,
     Config,
-    config_path,
     load_config,
     lock_path,
     parse_config,
@@ -24,28 +24,6 @@ from modular_tf.service.configuration import (
 from modular_tf.service.configured_filesystems import ConfiguredFilesystem
 from modular_tf.service.service import PluginService
 from tests.device.dialects.building import Build
-
-_FULL = """
-plugin_dirs = ["plugins", "/absolute", "~/home"]
-enable = ["a*"]
-disable = ["b"]
-visible_devices = ["NPU:0"]
-name_prefix = "/job:worker/replica:0/task:1"
-copy_streams = 4
-[priorities]
-NPU = 300
-"GPU:CUDA" = 10
-[device_count]
-NPU = 1
-[scheme_pins]
-s3 = "tensorflow-io"
-[memory]
-growth = true
-[memory.NPU]
-fraction = 0.5
-[dlpack_types]
-ONE_CHIP = "ONE_API"
-"""
 
 # Of each key a right value, as TOML and as Python has it, other than the default, a wrong one, and
 # what is expected instead.
@@ -147,56 +125,75 @@ def _value_of(config: Config, key: str) -> object:
     return getattr(holder, name)
 
 
-_BOUNDS = {
-    "calls_at_once": (1, 256),
-    "copy_streams": (1, 4),
-    "first_contact_memory_mib": (1, 2**30),
-    "first_contact_timeout_s": (0.001, 1_000_000),
-    "watch_poll_interval_s": (0.001, 1_000_000),
-    "close_timeout_s": (0.001, 1_000_000),
+# Of each variable of the environment that replaces a key: a right text, its value, a wrong text,
+# and what is expected instead.
+_VARIABLES = {
+    "MODULAR_TF_FSSPEC_FALLBACK": ("0", False, "no", "0 or 1"),
+    "MODULAR_TF_CALLS_AT_ONCE": ("7", 7, "257", "a number from 1 to 256"),
+    "MODULAR_TF_ISOLATION": ("ram*=process", {"ram*": "process"}, "on", "none, process, or GLOB="),
+    "MODULAR_TF_CALL_TIMEOUT_S": ("1.5", 1.5, "soon", "a number of seconds"),
+    "MODULAR_TF_FIRST_CONTACT": ("never", "never", "yes", "one of ('always', 'new', 'never')"),
+    "MODULAR_TF_LOAD": ("eager", "eager", "soon", "one of ('lazy', 'eager')"),
+    "MODULAR_TF_REPORT_ENDED_CALLS": ("0", False, "no", "0 or 1"),
+    "MODULAR_TF_STATISTICS": ("1", True, "yes", "0 or 1"),
+    "MODULAR_TF_FROZEN": ("1", True, "true", "0 or 1"),
 }
 
 
-@pytest.mark.parametrize("key", _BOUNDS)
-def test_a_bound_is_accepted_and_nothing_beyond_it(key):
-    least, most = _BOUNDS[key]
+def test_every_variable_has_a_right_and_a_wrong_text_here():
+    known = {name for key, each in KEYS.items() if "memory." not in key for name in each.variables}
+    assert _VARIABLES.keys() == known  # those of memory are TensorFlow's, below
+
+
+@pytest.mark.parametrize("variable", _VARIABLES)
+def test_a_variable_replaces_what_the_file_says_and_a_wrong_one_is_named(variable, tmp_path):
+    text, value, wrong, expected = _VARIABLES[variable]
+    (key,) = (name for name, each in KEYS.items() if variable in each.variables)
+    file = tmp_path / "c.toml"
+    file.write_text(f"{key} = {_VALUES[key][0]}")
+    environment = {"MODULAR_TF_CONFIG": str(file)}
+    in_file = _value_of(load_config(environment), key)
+
+    assert _value_of(load_config(environment | {variable: text}), key) == value
+    assert _value_of(load_config(environment | {variable: ""}), key) == in_file
+    with pytest.raises(ConfigError) as failure:
+        load_config(environment | {variable: wrong})
+    assert failure.value.message.startswith(f"{variable}: expected {expected}")
+    assert failure.value.message.endswith(f", found {wrong!r}")
+
+
+@pytest.mark.parametrize(
+    ("key", "least", "most"), [("calls_at_once", 1, 256), ("close_timeout_s", 0.001, 1_000_000)]
+)
+def test_a_bound_is_accepted_and_nothing_beyond_it(key, least, most):
     for value in (least, most):
         assert getattr(parse_config(f"{key} = {value}", "/etc/c.toml"), key) == value
-    for value in (0 if least == 1 else 0.0009, most + 1):
+    for value in (least * 0.9 if least < 1 else 0, most + 1):
         with pytest.raises(ConfigError, match=f"{key}: expected .*, found {value}"):
             parse_config(f"{key} = {value}", "/etc/c.toml")
 
 
-def test_a_whole_file_is_read(tmp_path, monkeypatch):
+def test_paths_begin_where_the_file_is_and_a_configuration_pickles(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", "/home/x")
-    config = parse_config(_FULL, str(tmp_path / "c.toml"))
+    path = str(tmp_path / "c.toml")
+    text = 'plugin_dirs = ["p", "/p", "~/p"]\n[memory]\ngrowth = true\n[memory.NPU]\nfraction = 0.5'
+    config = parse_config(text, path)
 
     assert config == Config(
-        plugin_dirs=(str(tmp_path / "plugins"), "/absolute", "/home/x/home"),
-        enable=("a*",),
-        disable=("b",),
-        visible_devices=("NPU:0",),
-        device_count={"NPU": 1},
-        name_prefix="/job:worker/replica:0/task:1",
-        copy_streams=4,
-        priorities={"NPU": 300, "GPU:CUDA": 10},
-        scheme_pins={"s3": "tensorflow-io"},
+        plugin_dirs=(str(tmp_path / "p"), "/p", "/home/x/p"),
         memory={"": MemorySettings(growth=True), "NPU": MemorySettings(fraction=0.5)},
-        dlpack_types={"ONE_CHIP": "ONE_API"},
-        path=str(tmp_path / "c.toml"),
+        path=path,
     )
     assert pickle.loads(pickle.dumps(config)) == config
+
+
+_LONG = "not valid TOML: an integer needs more than 64 bits"
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("plugin_dirs = [5]", r"plugin_dirs: expected a list of strings, found \[5\]"),
-        ("priorities = []", r"priorities: expected a table of int values"),
-        ('priorities = {A = "1"}', r"priorities: expected a table of int values"),
-        ("device_count = 2", r"device_count: expected a table of numbers from 0, found 2"),
-        ("device_count = {GPU = true}", r"device_count: expected a table of numbers from 0"),
-        ("name_prefix = 1", r"name_prefix: expected a text such as /job:worker/replica:0/task:1"),
+        ("copy_streams = true", r"copy_streams: expected a number from 1 to 4, found True"),
         ("memory = 5", r"memory: expected a table, found 5"),
         ("memory = {limit_bytes = true}", r"memory.limit_bytes: expected a number of bytes"),
         ("memory = {fraction = nan}", r"memory.fraction: expected a number above 0"),
@@ -207,7 +204,6 @@ def test_a_whole_file_is_read(tmp_path, monkeypatch):
             "memory = {limit = 5}",
             r"memory: unknown keys \['limit'\]; did you mean limit_bytes\? known: ",
         ),
-        ("copy_streams = true", r"copy_streams: expected a number from 1 to 4, found True"),
         ("plugindirs = []", r"unknown keys \['plugindirs'\]; did you mean plugin_dirs\? known: "),
         ("path = 'x'", r"unknown keys \['path'\]"),
         ('trust = {owners = ["\\u0000"]}', r"trust.owners: expected a list of names and numbers"),
@@ -215,16 +211,23 @@ def test_a_whole_file_is_read(tmp_path, monkeypatch):
         ('trust = {allow_writable = ["\\u0000"]}', r"trust.allow_writable: expected a list of p"),
         ("= 5", r"not valid TOML"),
         (f"copy_streams = {'1' * 5000}", r"not valid TOML"),
-        (f"copy_streams = 0x{'f' * 5000}", r"not valid TOML: an integer needs more than 64 bits"),
+        (f"copy_streams = 0x{'f' * 5000}", _LONG),
+        (f"priorities = {{A = {2**63}}}", _LONG),
+        (f"enable = [[1, {-(2**63) - 1}]]", _LONG),
         (f"enable = {'[' * 20_000}", r"not valid TOML"),
         ('plugin_dirs = ["~\\u0000"]', r"plugin_dirs: expected paths without NUL characters"),
     ],
 )
-def test_a_mistake_is_named_with_the_file(text, said, tmp_path):
+def test_a_mistake_is_named_with_the_file(text, said):
     with pytest.raises(ConfigError, match=said) as failure:
         parse_config(text, "/etc/c.toml")
 
     assert "/etc/c.toml" in failure.value.message
+
+
+@pytest.mark.parametrize("value", [2**63 - 1, -(2**63)])
+def test_an_integer_may_have_64_bits(value):
+    assert parse_config(f"priorities = {{A = {value}}}", "/c.toml").priorities == {"A": value}
 
 
 @pytest.mark.parametrize("key", [name for name in KEYS if getattr(Config(), name, None) == ()])
@@ -234,16 +237,6 @@ def test_a_string_is_no_list_of_strings(key, value):
         Config(**{key: value})
 
 
-def test_only_findings_that_let_the_process_live_can_be_accepted(tmp_path):
-    path = str(tmp_path / "c.toml")
-
-    accepted = parse_config('first_contact_accept = ["LD-065"]', path)
-    assert accepted.first_contact_accept == ("LD-065",)
-    for wrong in ('["LD-065", "LD-001"]', '["crash"]', "[5]"):
-        with pytest.raises(ConfigError, match="first_contact_accept: expected a list of ids among"):
-            parse_config(f"first_contact_accept = {wrong}", path)
-
-
 def test_trust_has_the_lock_file_that_counts(tmp_path):
     beside = parse_config("", str(tmp_path / "c.toml"))
     named = parse_config(f"trust = {{lock = '{tmp_path}/named'}}", str(tmp_path / "c.toml"))
@@ -251,22 +244,6 @@ def test_trust_has_the_lock_file_that_counts(tmp_path):
     assert trust_of(beside).lock == lock_path(beside) != beside.trust.lock
     assert Path(trust_of(beside).lock).parent == tmp_path
     assert trust_of(named) is named.trust
-
-
-@pytest.mark.parametrize("value", [2**63 - 1, -(2**63)])
-def test_an_integer_may_have_64_bits(value, tmp_path):
-    config = parse_config(f"priorities = {{A = {value}}}", str(tmp_path / "c.toml"))
-
-    assert config.priorities == {"A": value}
-
-
-@pytest.mark.parametrize("value", [2**63, -(2**63) - 1])
-@pytest.mark.parametrize("text", ["priorities = {{A = {}}}", "enable = [[1, {}]]"])
-def test_a_longer_integer_is_no_toml(text, value, tmp_path):
-    with pytest.raises(
-        ConfigError, match=r"c\.toml: not valid TOML: an integer needs more than 64"
-    ):
-        parse_config(text.format(value), str(tmp_path / "c.toml"))
 
 
 def test_the_file_is_the_users_or_the_named_one(tmp_path):
@@ -301,23 +278,19 @@ def without_home(monkeypatch):
     monkeypatch.delenv("HOME")
 
 
-@pytest.mark.parametrize("value", ["settings", ".", "~/settings", " "])
-def test_a_relative_variable_names_no_file_of_the_working_directory(value, tmp_path, monkeypatch):
-    put(tmp_path / value / "modular_tf" / "modular-tf.toml")
-    monkeypatch.chdir(tmp_path)
-
-    assert load_config({"XDG_CONFIG_HOME": value, "HOME": "/nonexistent"}) == Config()
-
-
-@pytest.mark.parametrize("environment", [{}, {"HOME": "~"}, {"HOME": ""}])
-def test_without_a_home_no_file_of_the_working_directory_is_read(
-    environment, tmp_path, monkeypatch, without_home
-):
-    put(tmp_path / "~" / ".config" / "modular_tf" / "modular-tf.toml")
+@pytest.mark.parametrize(
+    ("place", "environment"),
+    [
+        *[(it, {"XDG_CONFIG_HOME": it, "HOME": "/x"}) for it in ("there", ".", "~/there", " ")],
+        *[("~/.config", environment) for environment in ({}, {"HOME": "~"}, {"HOME": ""})],
+    ],
+)
+@pytest.mark.usefixtures("without_home")
+def test_no_file_of_the_working_directory_is_read(place, environment, tmp_path, monkeypatch):
+    put(tmp_path / place / "modular_tf" / "modular-tf.toml")
     monkeypatch.chdir(tmp_path)
 
     assert load_config(environment) == Config()
-    assert config_path(environment) is None
 
 
 def test_a_file_that_is_named_may_begin_where_the_program_does(tmp_path, monkeypatch):
@@ -337,13 +310,11 @@ def test_a_home_that_is_not_known_is_named(tmp_path, without_home):
             parse_config(text, str(tmp_path / "c.toml"))
 
 
-@pytest.mark.parametrize("place", ["file", "folder", "folder above"])
-def test_a_file_that_others_can_change_is_an_error(place, tmp_path):
+def test_a_file_that_others_can_change_is_an_error(tmp_path):
     file = put(tmp_path / "home" / ".config" / "modular_tf" / "modular-tf.toml")
     environment = {"HOME": str(tmp_path / "home")}
     assert load_config(environment).disable == ("found",)
-    at = {"file": file, "folder": file.parent, "folder above": tmp_path / "home"}[place]
-    at.chmod(0o777)
+    (tmp_path / "home").chmod(0o777)
 
     with pytest.raises(ConfigError, match=r"anybody may write to it.*MODULAR_TF_CONFIG") as failure:
         load_config(environment)
@@ -352,17 +323,20 @@ def test_a_file_that_others_can_change_is_an_error(place, tmp_path):
     assert load_config(environment | {"MODULAR_TF_CONFIG": str(file)}).disable == ("found",)
 
 
-def test_a_file_that_cannot_be_read_is_an_error_and_not_an_empty_one(tmp_path):
-    with pytest.raises(ConfigError, match="does not exist"):
-        load_config({"MODULAR_TF_CONFIG": str(tmp_path / "absent")})
-    with pytest.raises(ConfigError, match="cannot be read"):
-        load_config({"MODULAR_TF_CONFIG": str(tmp_path)})
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("absent", "does not exist"),
+        ("", "cannot be read"),
+        ("pipe", "expected a regular file"),
+        ("bytes", "cannot be read"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_an_error_and_not_an_empty_one(name, said, tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(ConfigError, match="expected a regular file"):
-        load_config({"MODULAR_TF_CONFIG": str(tmp_path / "pipe")})
     (tmp_path / "bytes").write_bytes(b"\xff\xfe")
-    with pytest.raises(ConfigError, match="cannot be read"):
-        load_config({"MODULAR_TF_CONFIG": str(tmp_path / "bytes")})
+    with pytest.raises(ConfigError, match=said):
+        load_config({"MODULAR_TF_CONFIG": str(tmp_path / name)})
 
 
 def test_a_service_reads_it_and_an_argument_overrides_it(tmp_path, monkeypatch):
@@ -381,14 +355,10 @@ def test_a_service_reads_it_and_an_argument_overrides_it(tmp_path, monkeypatch):
         PluginService()
 
 
-@pytest.mark.parametrize("copy_streams", [1, 2, 3, 4])
-def test_devices_have_as_many_copy_streams_as_configured(copy_streams):
-    with PluginService(config=Config(copy_streams=copy_streams)) as service:
-        service.load()
-        device = service.device("CPU:0")
-
-        assert len(device.context.device_to_device) == copy_streams
-        assert device.to_dict()["streams"] == 3 + copy_streams
+def test_devices_have_as_many_copy_streams_as_configured():
+    with PluginService(config=Config(copy_streams=3)) as service:
+        service.load("host_device")
+        assert service.device("CPU:0").to_dict()["streams"] == 3 + 3
 
 
 class TestMemory:
@@ -407,33 +377,26 @@ class TestMemory:
         file = tmp_path / "c.toml"
         file.write_text("[memory]\ngrowth = true\nlimit_bytes = 9\n[memory.NPU]\ngrowth = true")
         environment = {
-            "MODULAR_TF_CONFIG": str(file),
             "TF_FORCE_GPU_ALLOW_GROWTH": "false",
             "TF_GPU_HOST_MEM_LIMIT_IN_MB": "3",
             "TF_ENABLE_GPU_GARBAGE_COLLECTION": "0",
         }
-        said = MemorySettings(
-            limit_bytes=9, growth=False, garbage_collection=False, host_limit_bytes=3 << 20
-        )
+        said = MemorySettings(growth=False, garbage_collection=False, host_limit_bytes=3 << 20)
+        assert load_config({**environment, "HOME": str(tmp_path)}).memory == {"": said}
 
-        assert load_config(environment).memory_of("GPU", environment) == said
-        assert load_config(environment).memory_of("NPU", environment) == said
+        config = load_config({**environment, "MODULAR_TF_CONFIG": str(file)})
+        for device_type in ("GPU", "NPU"):
+            assert config.memory_of(device_type, environment) == replace(said, limit_bytes=9)
         argument = Config(memory={"": MemorySettings(growth=True)})
-        assert argument.memory_of("GPU", environment) == MemorySettings(
-            growth=True, garbage_collection=False, host_limit_bytes=3 << 20
-        )
+        assert argument.memory_of("GPU", environment) == replace(said, growth=True)
 
-    def test_the_environment_alone_is_heard(self, monkeypatch, tmp_path):
+    def test_the_process_s_own_environment_is_heard(self, monkeypatch):
         monkeypatch.setenv("TF_FORCE_GPU_ALLOW_GROWTH", "true")
-
         assert Config().memory_of("GPU").growth is True
-        config = load_config({"XDG_CONFIG_HOME": str(tmp_path), **os.environ})
-        assert config.memory == {"": MemorySettings(growth=True)}
 
     @pytest.mark.parametrize(
         ("values", "said"),
         [
-            ({"fraction": 0}, "fraction: expected a number above 0"),
             ({"growth": 1}, "growth: expected true or false, found 1"),
             ({"limit_bytes": 1 << 62}, "limit_bytes: expected a number of bytes"),
             ({"limit_bytes": 1, "fraction": 0.5}, "expected one of the two"),
@@ -447,41 +410,23 @@ class TestMemory:
         with pytest.raises(TypeError, match=r"Config.memory\['GPU'\]: found 5"):
             Config(memory={"GPU": 5})
 
-    @pytest.mark.parametrize(
-        ("text", "limit"),
-        [
-            ("", 806354944),
-            ("[memory]\nfraction = 0.25", 1 << 28),
-            ("[memory]\nfraction = 0.25\n[memory.DIALECT]\nlimit_bytes = 5000000", 5000000),
-        ],
-    )
-    def test_a_service_applies_the_file_to_its_devices(self, tmp_path, monkeypatch, text, limit):
+    def test_a_service_applies_the_file_to_its_devices(self, tmp_path, monkeypatch):
         file = tmp_path / "c.toml"
-        file.write_text(text)
+        file.write_text("[memory]\nfraction = 0.25\n[memory.DIALECT]\nlimit_bytes = 5000000")
         monkeypatch.setenv("MODULAR_TF_CONFIG", str(file))
         plugin = Build(Dialect.DEVICE_V209).compile()  # has 1 GiB, and wants it cut
 
         with PluginService(plugin_paths=[plugin], bundled=False) as service:
             service.load(plugin)
             device = service.device("DIALECT:0")
-            held = [device.put(bytes(1000)) for _ in range(2)]
-            stats = device.allocator_stats()
+            with device.put(bytes(1000)):
+                stats = device.allocator_stats()
             with pytest.raises(MemoryError, match="arena DIALECT:0"):
-                device.allocate(limit + 1)
-            del held
+                device.allocate(5000001)
 
-        assert stats.bytes_limit == limit
-        assert stats.bytes_in_use == 2048
-        assert stats.bytes_reserved == 2 << 20
+        assert (stats.bytes_limit, stats.bytes_in_use) == (5000000, 1024)
 
-    def test_the_bundled_device_counts_by_itself(self):
-        config = Config(memory={"": MemorySettings(limit_bytes=1)})
-        with PluginService(config=config) as service:
+    def test_the_bundled_device_is_not_cut(self):
+        with PluginService(config=Config(memory={"": MemorySettings(limit_bytes=1)})) as service:
             service.load("host_device")
-            device = service.device("CPU:0")
-            before = device.allocator_stats()
-            with device.allocate(1000):
-                now = device.allocator_stats()
-
-        assert now.num_allocs == before.num_allocs + 1
-        assert now.bytes_in_use >= before.bytes_in_use + 1000
+            service.device("CPU:0").allocate(1000).close()

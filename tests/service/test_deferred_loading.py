@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import shutil
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from modular_tf.errors import ConfigError, PluginError, UnimplementedError
-from modular_tf.service.configuration import Config, load_config
+from modular_tf.discovery.trust.judge import TrustJudge
+from modular_tf.errors import PluginError, UnimplementedError
+from modular_tf.service.configuration import Config
 from modular_tf.service.report import State
 from modular_tf.service.service import PluginService
 
@@ -124,32 +126,30 @@ def test_a_refused_plugin_is_told_without_being_mapped(fixture_plugin, tmp_path,
 
 
 @pytest.mark.parametrize("config", [TRIED, UNTRIED], ids=["tried", "mapped"])
-def test_the_next_service_knows_it(plugin_file, serve, config, run_forked):
+def test_the_next_service_knows_it_and_tries_other_bytes(plugin_file, serve, config, run_forked):
     path = plugin_file("libknown.so", scheme="known")
     serve(config, path)
     told = run_forked(
-        "import sys\n"
-        "from modular_tf.service.configuration import Config\n"
-        "from modular_tf.service.service import PluginService\n"
-        f"config = Config(first_contact={config.first_contact!r}, load='lazy')\n"
-        "import modular_tf.first_contact.trials as trials; trials.try_plugins = None\n"
-        "service = PluginService(config=config, plugin_paths=sys.argv[1:], bundled=False)\n"
-        "(record,) = service.load().plugins\n"
-        "print(record.state, *record.schemes, service.entry('known').library)\n"
-        "print(service.filesystem('known').plugin)\n",
-        str(path),
+        """
+        import sys
+        from modular_tf.first_contact import trials
+        from modular_tf.service.configuration import Config
+        from modular_tf.service.service import PluginService
+        config = Config(first_contact=sys.argv[1], load="lazy")
+        trials.try_plugins = None
+        service = PluginService(config=config, plugin_paths=sys.argv[2:], bundled=False)
+        (record,) = service.load().plugins
+        print(record.state, *record.schemes, service.entry("known").library)
+        print(service.filesystem("known").plugin)
+        """,
+        config.first_contact,
+        path,
     )
-
-    assert told.stdout == "loaded known None\nknown\n", told.stderr
-
-
-def test_other_bytes_are_tried_again(plugin_file, serve, monkeypatch):
-    path = plugin_file("libchanging.so", scheme="before")
-    assert serve(TRIED, path).schemes() == {"before": "changing"}
+    assert told.stdout == "loaded known None\nknown\n"
     path.unlink()
-    plugin_file("libchanging.so", scheme="after")
+    plugin_file("libknown.so", scheme="after")
 
-    assert serve(TRIED, path).schemes() == {"after": "changing"}
+    assert serve(config, path).schemes() == {"after": "known"}
 
 
 def test_a_memory_that_cannot_be_written_costs_nothing_but_time(plugin_file, serve, home):
@@ -178,78 +178,53 @@ def test_a_scheme_that_is_gone_is_told(plugin_file, serve, monkeypatch):
     assert service.filesystem("found").plugin == "different"
 
 
-def test_a_file_that_was_exchanged_is_not_opened(plugin_file, serve, tmp_path):
-    path = plugin_file("libexchanged.so", scheme="before")
-    service = serve(TRIED, path)
-    plugin_file("new/libother.so", scheme="another").replace(path)
+def test_a_file_that_changes_after_it_was_recalled_is_refused(plugin_file, serve, monkeypatch):
+    path = plugin_file("liba.so")
+    serve(TRIED, path)
+    judge = TrustJudge.judge
 
-    with pytest.raises(PluginError) as failure:
+    def judge_what_was_changed(self, candidate, seen=None):
+        path.write_bytes(path.read_bytes() + b"changed")
+        return judge(self, candidate, seen)
+
+    monkeypatch.setattr(TrustJudge, "judge", judge_what_was_changed)
+    (record,) = serve(TRIED, path).plugins()
+
+    assert (record.state, record.reasons[0].rule_id) == (State.REJECTED, "LD-082")
+
+
+def remove(path, _new):
+    path.unlink()
+
+
+def exchange(path, new):
+    new.replace(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "said", "rule"),
+    [(exchange, "LD-082", "LD-082"), (remove, "No such file", "LD-050")],
+)
+def test_another_file_is_not_opened_and_a_missing_one_told(plugin_file, serve, change, said, rule):
+    path = plugin_file("libchanged.so", scheme="before")
+    service = serve(TRIED, path)
+    change(path, plugin_file("new/libother.so", scheme="another"))
+
+    with pytest.raises(PluginError, match=said):
         service.filesystem("before")
-    assert failure.value.rule == "LD-082"
     (record,) = service.plugins()
-    assert (record.state, record.reason.rule) == (State.FAILED, "LD-082")
+    assert (record.state, record.reason.rule) == (State.FAILED, rule)
     with pytest.raises(UnimplementedError):
         service.filesystem("before")
 
 
-def test_a_file_that_is_gone_is_told(plugin_file, serve):
-    path = plugin_file("libgone.so")
-    service = serve(TRIED, path)
-    path.unlink()
-
-    with pytest.raises(PluginError, match="No such file"):
-        service.filesystem("fixture")
-    assert service.plugins()[0].state is State.FAILED
-
-
-# ---- Threads, forks, ends ------------------------------------------------------------------------
-
-
 def test_threads_that_want_it_at_once_get_the_same(plugin_file, serve):
     service = serve(TRIED, plugin_file("libwanted.so"))
-    found = []
     barrier = threading.Barrier(8)
 
-    def want():
+    def want(_):
         barrier.wait()
-        found.append(service.filesystem("fixture"))
+        return service.filesystem("fixture")
 
-    threads = [threading.Thread(target=want) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(found) == 8
-    assert len(set(map(id, found))) == 1
-
-
-def test_a_forked_child_opens_for_itself(plugin_file, run_forked):
-    told = run_forked(
-        "import os, sys\n"
-        "from modular_tf.service.configuration import Config\n"
-        "from modular_tf.service.service import PluginService\n"
-        "config = Config(first_contact='new', load='lazy')\n"
-        "service = PluginService(config=config, plugin_paths=sys.argv[1:], bundled=False)\n"
-        "service.load()\n"
-        "child = os.fork()\n"
-        "if child == 0:\n"
-        "    print('child', service.filesystem('fixture').plugin, flush=True)\n"
-        "    os._exit(0)\n"
-        "os.waitpid(child, 0)\n"
-        "print('parent', service.entry('forked').library, service.filesystem('fixture').plugin)\n"
-        "service.close()\n",
-        str(plugin_file("libforked.so")),
-    )
-
-    assert told.stdout == "child forked\nparent None forked\n", told.stderr
-
-
-# ---- The policy ----------------------------------------------------------------------------------
-
-
-def test_the_environment_says_when(tmp_path):
-    environment = {"XDG_CONFIG_HOME": str(tmp_path)}
-    assert load_config(environment).load == "lazy"
-    assert load_config({**environment, "MODULAR_TF_LOAD": "eager"}).load == "eager"
-    with pytest.raises(ConfigError, match=r"MODULAR_TF_LOAD: expected one of .*'lazy', 'eager'"):
-        load_config({**environment, "MODULAR_TF_LOAD": "soon"})
+    with ThreadPoolExecutor(8) as threads:
+        assert set(threads.map(want, range(8))) == {service.filesystem("fixture")}

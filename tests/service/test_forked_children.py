@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 
-FORKS = """
+import pytest
+
+CODE = """
     import json, os, signal, sys
     import modular_tf as mtf
 
@@ -32,57 +34,46 @@ FORKS = """
             return len(copied.to_bytes())
 
     def in_new_service():
-        with mtf.PluginService(plugin_paths=sys.argv[1:]) as service:
+        with mtf.PluginService(plugin_paths=sys.argv[2:]) as service:
             service.load()
             with service.filesystem("ram").open("ram://x", "wb") as file:
                 file.write(b"abc")
-            return [works(service.device(NAME)), service.filesystem("ram").get_file_size("ram://x")]
-"""
+            return [works(service.device(name)), service.filesystem("ram").get_file_size("ram://x")]
 
-OF_THIS_PACKAGE = f"""{FORKS}
-    NAME = "CPU:0"
-    with mtf.PluginService() as service:
+    name, said = sys.argv[1], []
+    with mtf.PluginService(plugin_paths=sys.argv[2:]) as service:
         service.load()
         service.devices()
-        said = [in_child(in_new_service), in_child(lambda: works(service.device(NAME)))]
-        array = service.device(NAME).put(b"abc")  # the device is in use, too
-        said += [in_child(in_new_service), in_child(lambda: works(service.device(NAME)))]
+        for _ in range(2):  # the second time the device is in use, too
+            said += [in_child(in_new_service), in_child(lambda: works(service.device(name)))]
+            array = service.device(name).put(b"abc")
         said += [in_child(lambda: in_child(in_new_service)), in_child(array.to_bytes)]
-        said += [array.to_bytes().decode()]
-    print(json.dumps(said))
+        print(json.dumps([*said, array.to_bytes().decode()]))
 """
-
-OF_SOMEBODY_ELSE = f"""{FORKS}
-    NAME = "FIXTURE:0"
-    with mtf.PluginService(plugin_paths=sys.argv[1:]) as service:
-        service.load()
-        service.devices()
-        said = [in_child(in_new_service), in_child(lambda: works(service.device(NAME)))]
-        works(service.device(NAME))
-        said += [in_child(in_new_service), in_child(lambda: works(service.device(NAME)))]
-        said += [works(service.device(NAME))]
-    print(json.dumps(said))
-"""
+NEW, OLD = [150_000, 3], 150_000
 
 
-def test_a_child_uses_the_device_of_this_package_and_filesystems(run_forked):
-    *children, array, parent = json.loads(run_forked(OF_THIS_PACKAGE).stdout)
-
-    new, old = [150_000, 3], 150_000
-    assert children == [new, old, new, old, new]
-    assert array[0] == "ClosedError"
-    assert "it belongs to the parent process, and a forked child cannot use it" in array[1]
-    assert parent == "abc"
-
-
-def test_a_child_is_told_what_to_do_for_the_devices_of_other_plugins(device_file, run_forked):
-    *children, parent = json.loads(
-        run_forked(OF_SOMEBODY_ELSE, device_file("libfixture.so")).stdout
+@pytest.mark.parametrize(
+    ("name", "served"),
+    [
+        ("CPU:0", [NEW, OLD, NEW, OLD, NEW]),
+        ("FIXTURE:0", []),
+    ],
+    ids=["of this package", "of others"],
+)
+def test_a_child_uses_devices_of_this_package_and_is_told_what_to_do_for_others(
+    run_forked, device_file, name, served
+):
+    *children, array, parent = json.loads(
+        run_forked(CODE, name, device_file("libfixture.so")).stdout
     )
 
-    for error, message in children:
+    assert len(children) == 5
+    assert children[: len(served)] == served
+    for error, message in children[len(served) :]:
         assert error == "ClosedError"
         assert "platform FIXTURE_CHIP was set up by the parent process" in message
         assert "'spawn' or 'forkserver'" in message
-    assert len(children) == 4
-    assert parent == 150_000
+    assert array[0] == "ClosedError"
+    assert "it belongs to the parent process, and a forked child cannot use it" in array[1]
+    assert parent == "abc"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import pickle
 import sys
 import threading
 
@@ -13,16 +12,16 @@ from fsspec.implementations.memory import MemoryFileSystem
 from fsspec.registry import _registry, known_implementations
 
 import modular_tf.fsspec as our_fsspec
+from modular_tf.discovery.trust.policy import TrustPolicy
 from modular_tf.errors import (
     ClosedError,
-    ConfigError,
     FailedPreconditionError,
     NotFoundError,
     UnimplementedError,
 )
 from modular_tf.fsspec import ModularFileSystem
 from modular_tf.service import configured_filesystems
-from modular_tf.service.configuration import Config, load_config
+from modular_tf.service.configuration import Config
 
 _CLIENT = """
 print("imported")
@@ -146,25 +145,26 @@ def test_it_can_be_turned_off(how, client, make_service, monkeypatch):
         service.filesystem("fixture")
 
 
-def test_frozen_plugins_turn_it_off(client, falling_back):
-    config = load_config({"MODULAR_TF_FROZEN": "1"})
+FROZEN = Config(trust=TrustPolicy(frozen=True))
+PINNED = Config(scheme_pins={"s3": "mine"}, path="/etc/c.toml")
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        (Config(), "to have it: `modular-tf fetch tensorflow-io` or `pip install s3fs`"),
+        (FROZEN, 's3 = "fsspec" in [filesystems], since plugins are frozen'),
+        (PINNED, "/etc/c.toml gives it to 'mine' alone"),
+    ],
+    ids=["nobody", "frozen", "pinned"],
+)
+def test_an_unserved_scheme_is_named_with_what_brings_it(monkeypatch, falling_back, config, said):
+    monkeypatch.setitem(known_implementations, "s3", {"class": "not_installed_here.S3"})
     service = falling_back(config=config)
-    assert "fixture" not in service.schemes()
-    step = service.next_step("s3")
-    assert 's3 = "fsspec" in [filesystems], since plugins are frozen' in step
-
-
-def test_a_pin_is_named_with_the_commands(falling_back):
-    service = falling_back(config=Config(scheme_pins={"s3": "mine"}, path="/etc/c.toml"))
-    with pytest.raises(UnimplementedError, match=r"/etc/c.toml gives it to 'mine' alone"):
-        service.filesystem("s3")
-
-
-def test_a_variable_turns_it_off():
-    assert load_config({}).fsspec_fallback
-    assert not load_config({"MODULAR_TF_FSSPEC_FALLBACK": "0"}).fsspec_fallback
-    with pytest.raises(ConfigError, match="FALLBACK: expected 0 or 1, found 'no'"):
-        load_config({"MODULAR_TF_FSSPEC_FALLBACK": "no"})
+    assert "s3" not in service.schemes()
+    with pytest.raises(UnimplementedError) as failure:
+        service.filesystem_for("s3://bucket")
+    assert said in str(failure.value)
 
 
 def test_our_own_face_in_fsspec_is_never_gone_to(client, falling_back, fixture_plugin):
@@ -245,14 +245,12 @@ def test_a_filesystem_that_somebody_registered_in_fsspec_serves(monkeypatch, fal
     assert isinstance(service.filesystem("registered").fs, Registered)
 
 
-@pytest.mark.parametrize(
-    "scheme", ["", "file", "local", "memory", "zip", "ram", "dir", "reference"]
-)
-def test_files_of_this_machine_archives_and_caches_do_not_fall_back(scheme, falling_back):
+def test_files_of_this_machine_archives_and_caches_do_not_fall_back(falling_back):
     service = falling_back()
-    assert scheme not in service.schemes()
-    with pytest.raises(UnimplementedError):
-        service.filesystem(scheme)
+    for scheme in ("", "file", "local", "memory", "zip", "ram", "dir", "reference"):
+        assert scheme not in service.schemes()
+        with pytest.raises(UnimplementedError):
+            service.filesystem(scheme)
 
 
 def test_a_folder_of_a_clients_name_is_no_client(monkeypatch, tmp_path, falling_back):
@@ -271,16 +269,6 @@ def test_a_client_that_cannot_be_made_says_what_to_do(client, falling_back):
     assert text.startswith(f"{SAID}: a_client.Client refused to be made without options")
     assert "no account" in text
     assert "Correct the options in [filesystems] of /etc/c.toml." in text
-
-
-def test_an_unserved_scheme_names_the_commands_that_bring_it(monkeypatch, falling_back):
-    monkeypatch.setitem(known_implementations, "s3", {"class": "not_installed_here.S3"})
-    service = falling_back()
-    with pytest.raises(UnimplementedError) as failure:
-        service.filesystem_for("s3://bucket")
-    step = "to have it: `modular-tf fetch tensorflow-io` or `pip install s3fs`"
-    assert step in str(failure.value)
-    assert f"  next: {step}" in service.why("s3").lines
 
 
 def test_without_fsspec_nothing_falls_back(run_python):
@@ -319,29 +307,5 @@ def test_a_module_in_the_name_of_fsspec_has_nothing_read_from_the_current_direct
         assert not os.path.exists("was_run")
         """,
         tmp_path,
-        env={"MODULAR_TF_FSSPEC_FALLBACK": "1"},
-    )
-
-
-def test_a_filesystem_of_fsspec_pickles(client, falling_back, run_python):
-    service = falling_back()
-    fs = ModularFileSystem("fixture", service=service)
-    fs.pipe_file("a/b", b"here")
-    again = pickle.loads(pickle.dumps(fs))
-    assert again.service is service
-    assert again.cat_file("a/b") == b"here"
-    run_python(
-        """
-        import pickle, sys
-        sys.path.insert(0, sys.argv[1])
-        from fsspec.registry import known_implementations
-        known_implementations["fixture"] = {"class": "a_client.Client"}
-        fs = pickle.loads(bytes.fromhex(sys.argv[2]))
-        fs.pipe_file("c/d", b"there")
-        assert fs.cat_file("c/d") == b"there"
-        assert fs.service.fallback_schemes()["fixture"]
-        """,
-        client,
-        pickle.dumps(fs).hex(),
         env={"MODULAR_TF_FSSPEC_FALLBACK": "1"},
     )

@@ -10,6 +10,7 @@ import signal
 import threading
 from contextlib import suppress
 from functools import partial
+from itertools import product
 
 import pytest
 
@@ -20,11 +21,10 @@ from modular_tf.service.configuration import Config
 from modular_tf.service.deferred_library import DeferredLibrary
 from modular_tf.service.report import State
 from modular_tf.service.service import PluginService
-from modular_tf.service.storage import database
 from modular_tf.service.storage.scan_cache import ScanCache
 from tests.filesystem.memory_store import MemoryStore
 from tests.fixtures.interrupts import MOMENTS, call_at
-from tests.fixtures.matrices import sampled_product
+from tests.fixtures.matrices import sampled, sampled_product
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -203,6 +203,11 @@ def one_of_each(plugin_file, device_file, monkeypatch):
 ALL_OF_THEM = {"fixture": "a", "mem": "MemoryStore", "other": "c"}
 
 
+def refresh(service):
+    service.refresh()
+    service.load()
+
+
 def require_all(service):
     assert service.schemes() == ALL_OF_THEM
     assert [(r.name, r.state) for r in service.plugins()] == [
@@ -216,24 +221,29 @@ def require_all(service):
 
 
 @pytest.mark.parametrize(
-    ("step", "moment", "then"), sampled_product(STEPS_OF_ALL, MOMENTS, ("load", "refresh"))
+    ("step", "where", "moment", "then"),
+    sampled_product(
+        STEPS_OF_ALL, ["in the step", "by a signal"], MOMENTS, [PluginService.load, refresh]
+    ),
 )
-def test_the_next_call_brings_all_plugins_to_their_end(one_of_each, at_step, step, moment, then):
-    service = one_of_each
-    at_step(step, moment, interrupt)
+def test_the_next_call_brings_all_plugins_to_their_end(
+    one_of_each, at_step, signal_at_step, step, where, moment, then
+):
+    service, arrange = one_of_each, {"in the step": at_step, "by a signal": signal_at_step}[where]
+    arrange(step, moment, interrupt)
     with pytest.raises(KeyboardInterrupt):
         service.load()
 
-    getattr(service, then)()
-    service.load()
+    then(service)
 
     require_all(service)
 
 
-@each(STEPS_OF_ALL)
-def test_a_signal_handler_may_use_the_service_that_is_being_loaded(
-    one_of_each, signal_at_step, step, moment
-):
+HANDLED = list(product(STEPS_OF_ALL, MOMENTS))
+
+
+@pytest.mark.parametrize("at", sampled(HANDLED, HANDLED[::5]))
+def test_a_signal_handler_may_use_the_service_that_is_being_loaded(one_of_each, signal_at_step, at):
     service, used = one_of_each, []
 
     def use():
@@ -241,23 +251,10 @@ def test_a_signal_handler_may_use_the_service_that_is_being_loaded(
         service.filesystem("fixture").path_exists("fixture://host/folder")
         used.append(True)
 
-    signal_at_step(step, moment, use)
+    signal_at_step(*at, use)
     service.load()
 
     assert used == [True]
-    require_all(service)
-
-
-@each(STEPS_OF_ALL)
-def test_a_load_that_a_signal_handler_interrupts_brings_all_plugins_to_their_end(
-    one_of_each, signal_at_step, step, moment
-):
-    service = one_of_each
-    signal_at_step(step, moment, interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        service.load()
-    service.load()
-
     require_all(service)
 
 
@@ -354,14 +351,6 @@ def test_what_is_registered_is_mapped_without_the_lock_of_the_service(
     assert free == [True, True]
 
 
-def test_what_is_mapped_already_waits_for_nobody(plugin_file, loaded):
-    service = loaded(TRIED, plugin_file("libcut.so"))
-    service.load("cut")
-
-    with service.entry("cut").serving._lock:
-        assert finishes(lambda: service.load("cut"))
-
-
 def test_a_child_that_is_forked_while_another_thread_opens_opens_by_itself(run_forked, plugin_file):
     run_forked(
         """
@@ -399,13 +388,3 @@ def test_a_child_that_is_forked_while_another_thread_opens_opens_by_itself(run_f
         """,
         plugin_file("libcut.so"),
     )
-
-
-def test_what_earlier_versions_remembered_is_not_believed(plugin_file, loaded, monkeypatch):
-    path = plugin_file("libcut.so")
-    with monkeypatch.context() as earlier:
-        earlier.setattr(database, "_VERSION", database._VERSION - 1)
-        loaded(TRIED, path)
-        assert remembered(path) == ("fixture",)
-
-    assert ScanCache.of_process().recall(str(path)) is None

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
 
-from modular_tf.discovery.sources.installed import InstalledDistribution
 from modular_tf.errors import NotFoundError
 from modular_tf.service.configuration import Config
 from modular_tf.service.report import State
@@ -31,25 +29,16 @@ def _states(service):
 
 
 @pytest.mark.usefixtures("others")
-@pytest.mark.parametrize("how", ["file", "folder", "relative", "bare", "link", "asked for"])
+@pytest.mark.parametrize("path", ["{0}/mine.so", "{0}", "./mine.so", "mine.so", "{0}/../mine.so"])
+@pytest.mark.parametrize("ask", [PluginService.load, PluginService.entry])
 def test_nothing_but_a_named_file_is_looked_at(
-    how, plugin_file, make_service, tmp_path, monkeypatch
+    ask, path, plugin_file, make_service, tmp_path, monkeypatch
 ):
-    named = plugin_file("mine/libmine.so", scheme="mine")
+    named = plugin_file("folder/mine.so", scheme="mine")
     monkeypatch.chdir(named.parent)
-    (tmp_path / "libmine.so").symlink_to(named)
-    paths = {
-        "file": named,
-        "folder": named.parent,
-        "relative": "./libmine.so",
-        "bare": "libmine.so",
-        "link": tmp_path / "libmine.so",
-        "asked for": named,
-    }
+    (tmp_path / "mine.so").symlink_to(named)
     service = make_service()
-    if how == "asked for":
-        assert service.entry(paths[how]).plugin.name == "mine"
-    service.load(paths[how])
+    ask(service, path.format(named.parent))
     service.load("mine")
 
     assert _states(service) == {"mine": ("loaded", "argument")}
@@ -81,18 +70,15 @@ def test_a_named_file_comes_before_the_source_that_has_it_too(others, make_servi
 
 
 @pytest.mark.usefixtures("others")
-@pytest.mark.parametrize("name", ["same", "libsame.so"])
-def test_a_name_without_a_file_is_searched_for(name, plugin_file, make_service, monkeypatch):
+def test_a_name_without_a_file_is_searched_for(plugin_file, make_service, monkeypatch):
     folder = plugin_file("here/libz.so").parent
     (folder / "same").mkdir()  # a folder that has the name of a plugin is not meant
     monkeypatch.chdir(folder)
     service = make_service()
-    if name == "same":
-        service.load(name)
-        assert _states(service) == {"same": ("loaded", "environment")}
-    else:
-        with pytest.raises(NotFoundError, match=r"found: \['same'\]"):
-            service.load(name)
+    with pytest.raises(NotFoundError, match=r"found: \['same'\]"):
+        service.load("libsame.so")
+    service.load("same")
+    assert _states(service) == {"same": ("loaded", "environment")}
 
 
 @pytest.mark.parametrize("path", ["site-packages/pkg/libx.so", "link/libx.so", "folder"])
@@ -130,11 +116,14 @@ def test_the_configuration_decides_about_a_named_file(plugin_file, make_service)
     assert _states(service) == {"mine": ("disabled", "argument")}
 
 
-def test_a_refresh_follows_a_named_file_and_loads_no_others(plugin_file, make_service, tmp_path):
+def test_a_refresh_and_a_watch_follow_a_named_file_and_load_no_others(
+    plugin_file, make_service, tmp_path
+):
     plugin_file("folder/libother.so", "good", scheme="other")
     named = plugin_file("folder/libx.so", scheme="first")
     service = make_service(tmp_path / "folder")
     service.load(named)
+    service.watch().close()
     new = plugin_file("elsewhere/libx.so", "versioned-symbols", scheme="second")
     new.rename(named)
     changes = service.refresh()
@@ -142,43 +131,6 @@ def test_a_refresh_follows_a_named_file_and_loads_no_others(plugin_file, make_se
     assert [(change.kind.value, change.plugin) for change in changes] == [("replaced", "x")]
     assert service.schemes() == {"second": "x"}
     assert service.report()["other"].state is State.FOUND
-
-
-def test_a_watch_after_a_named_file_loads_no_others(plugin_file, make_service, tmp_path):
-    plugin_file("folder/libother.so", "good", scheme="other")
-    service = make_service(tmp_path / "folder")
-    service.load(plugin_file("folder/libx.so", scheme="first"))
-    service.watch().close()
-
-    assert service.schemes() == {"first": "x"}
-    assert service.report()["other"].state is State.FOUND
-
-
-def test_a_search_reads_each_file_of_entry_points_once(
-    plugin_file, make_service, site, monkeypatch
-):
-    plugin_file("venv/site-packages/pkg/libx.so")
-    (site / "pkg" / "__init__.py").touch()
-    entry_points = "one = pkg:libx.so\n[modular_tf.hooks]\ntwo = none"
-    install(site, "pkg", record=b"", entry_points=entry_points)
-    read: Counter[str] = Counter()
-    real = InstalledDistribution.read
-
-    def counted(self, file):
-        read[f"{self.name}/{file}"] += 1
-        return real(self, file)
-
-    monkeypatch.setattr(InstalledDistribution, "read", counted)
-    service = make_service()
-    report = service.load()
-
-    assert report["pkg"].state is State.LOADED
-    assert "loading pkg 1.0: two" in report.hook_failures[0].message
-    times = {name: n for name, n in read.items() if name.endswith("/entry_points.txt")}
-    assert times.pop("pkg/entry_points.txt") == 1
-    assert set(times.values()) <= {1}
-    service.discover()
-    assert read["pkg/entry_points.txt"] == 2  # what was installed since then is found
 
 
 def test_a_chain_of_links_that_no_system_follows_stops_nothing_else(

@@ -12,45 +12,29 @@ TAKEN = scheme_taken("s", "loser", "winner", "is taken by").at("register")
 BROKEN = Violation("FS-012", "a message", "init")
 
 
+SCHEME, DEVICES, BOTH = Outcome(("a",)), Outcome((), ("T",)), Outcome(("a",), ("T",))
+TWO_SCHEMES = Outcome(("a", "b"))
+
+
 @pytest.mark.parametrize(
-    ("reasons", "state"),
+    ("registered", "reasons", "lost", "state"),
     [
-        ((TAKEN,), State.SHADOWED),
-        ((TAKEN, TAKEN), State.SHADOWED),
-        ((BROKEN,), State.FAILED),
-        ((TAKEN, BROKEN), State.FAILED),
-        ((BROKEN, TAKEN), State.FAILED),
+        # What serves nothing is shadowed if others have all of its schemes.
+        (Outcome(), (TAKEN, TAKEN), NOTHING_LOST, State.SHADOWED),
+        (Outcome(), (BROKEN,), NOTHING_LOST, State.FAILED),
+        (Outcome(), (TAKEN, BROKEN), NOTHING_LOST, State.FAILED),
+        # What serves anything is loaded.
+        (SCHEME, (TAKEN, BROKEN), NOTHING_LOST, State.LOADED),
+        (DEVICES, (BROKEN,), NOTHING_LOST, State.LOADED),
+        # It serves until all that it registered is lost.
+        (TWO_SCHEMES, (), Lost(("a",), reasons=(TAKEN,)), State.LOADED),
+        (TWO_SCHEMES, (), Lost(("a", "b"), reasons=(TAKEN,)), State.SHADOWED),
+        (SCHEME, (), Lost(("a",)), State.LOADED),
+        (BOTH, (), Lost(("a",), reasons=(TAKEN,)), State.LOADED),
+        (BOTH, (), Lost(("a",), State.DISABLED, (TAKEN,)), State.DISABLED),
+        (BOTH, (), Lost((), State.SHADOWED, (TAKEN,)), State.LOADED),
+        (DEVICES, (), Lost((), State.SHADOWED, (TAKEN,)), State.SHADOWED),
     ],
 )
-def test_what_serves_nothing_is_shadowed_if_others_have_all_of_its_schemes(reasons, state):
-    assert state_of(None, Outcome(reasons=reasons)) is state
-
-
-@pytest.mark.parametrize(
-    "registered", [Outcome(schemes=("s",)), Outcome(device_types=("T",)), Outcome(("s",), ("T",))]
-)
-def test_what_serves_anything_is_loaded(registered):
-    for reasons in ((), (TAKEN,), (BROKEN,), (TAKEN, BROKEN)):
-        assert state_of(None, registered._replace(reasons=reasons)) is State.LOADED
-
-
-def test_the_end_decides_and_before_the_outcome_a_plugin_is_found():
-    assert state_of(State.DISABLED, Outcome(("s",))) is State.DISABLED
-    assert state_of(None, None) is State.FOUND
-
-
-@pytest.mark.parametrize(
-    ("registered", "lost", "state"),
-    [
-        (Outcome(("a", "b")), Lost(("a",), reasons=(TAKEN,)), State.LOADED),
-        (Outcome(("a", "b")), Lost(("a", "b"), reasons=(TAKEN,)), State.SHADOWED),
-        (Outcome(("a",)), Lost(("a",)), State.LOADED),
-        (Outcome(("a",), ("T",)), Lost(("a",), reasons=(TAKEN,)), State.LOADED),
-        (Outcome(("a",), ("T",)), Lost(("a",), State.DISABLED, (TAKEN,)), State.DISABLED),
-        (Outcome(("a",), ("T",)), Lost((), State.SHADOWED, (TAKEN,)), State.LOADED),
-        (Outcome((), ("T",)), Lost((), State.SHADOWED, (TAKEN,)), State.SHADOWED),
-        (Outcome((), ("T",)), NOTHING_LOST, State.LOADED),
-    ],
-)
-def test_a_plugin_serves_until_all_that_it_registered_is_lost(registered, lost, state):
-    assert state_of(None, registered, lost) is state
+def test_what_a_plugin_registered_and_lost_decides_its_state(registered, reasons, lost, state):
+    assert state_of(None, registered._replace(reasons=reasons), lost) is state

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from modular_tf.errors import NotFoundError, UnimplementedError
@@ -54,36 +52,6 @@ def test_earlier_sources_come_first_and_take_the_scheme(
     assert {record.reason.rule for record in records[1:]} == {"FS-018"}
 
 
-def test_a_file_found_twice_is_one_plugin_with_a_twin(plugin_file, make_service, tmp_path):
-    plugin = plugin_file("a/libone.so")
-    link = tmp_path / "b" / "libother.so"
-    link.parent.mkdir()
-    link.symlink_to(plugin)
-    hard = tmp_path / "c" / "libhard.so"
-    hard.parent.mkdir()
-    os.link(plugin, hard)
-    service = make_service(plugin, link, hard.parent)
-    service.load()
-    (record,) = service.plugins()
-
-    assert record.name == "one"
-    assert [twin.path for twin in service.entry("one").probe.candidate.twins] == [
-        str(link),
-        str(hard),
-    ]
-    assert any(str(link) in line for line in service.why("one").lines)
-
-
-def test_equal_names_are_told_apart_and_both_can_be_named(plugin_file, make_service):
-    first = plugin_file("a/libsame.so", scheme="one.x")
-    second = plugin_file("b/libsame.so.2", "good", scheme="two.x")
-    service = make_service(first, second)
-    service.load("same#2")
-
-    assert _states(service) == {"same": "found", "same#2": "loaded"}
-    assert service.schemes() == {"two.x": "same#2"}
-
-
 # ---- What is loaded ----
 
 
@@ -100,15 +68,13 @@ def test_only_what_is_named_is_loaded(plugin_file, make_service, tmp_path, monke
     assert service.schemes() == {"aa": "a", "bb": "b"}
 
 
-def test_a_new_file_or_folder_may_be_named(plugin_file, make_service, tmp_path):
+def test_the_plugins_of_a_folder_may_be_named(plugin_file, make_service, tmp_path):
     service = make_service()
-    service.load(plugin_file("new/libnew.so", scheme="new"))
     plugin_file("folder/libx.so", "good", scheme="xx")
     plugin_file("folder/liby.so", "versioned-symbols", scheme="yy")
     service.load(tmp_path / "folder")
 
-    assert service.schemes() == {"new": "new", "xx": "x", "yy": "y"}
-    assert service.entry(str(tmp_path / "new")).plugin.name == "new"
+    assert service.schemes() == {"xx": "x", "yy": "y"}
     with pytest.raises(NotFoundError, match=r"name one of \['x', 'y'\]"):
         service.entry(str(tmp_path / "folder"))
 
@@ -164,7 +130,6 @@ def test_discovering_runs_nothing(plugin_file, make_service, fixture_plugin, tmp
     ("config", "loaded"),
     [
         (Config(), {"alpha", "beta"}),
-        (Config(disable=("alpha",)), {"beta"}),
         (Config(disable=("al*",)), {"beta"}),
         (Config(enable=("alpha",)), {"alpha"}),
         (Config(enable=("*a",), disable=("b*",)), {"alpha"}),
@@ -187,40 +152,54 @@ def test_enable_and_disable(config, loaded, plugin_file, make_service, tmp_path)
             assert service.entry(record.name).library is None
 
 
-def test_a_pinned_scheme_is_served_by_its_plugin_alone(plugin_file, make_service, tmp_path):
-    plugin_file("liba.so")
-    plugin_file("libb.so", "good")
-    service = make_service(
-        tmp_path, config=Config(scheme_pins={"fixture": "b"}, path="/etc/x.toml")
-    )
-    service.load()
-
-    assert service.schemes() == {"fixture": "b"}
-    assert _states(service) == {"a": "shadowed", "b": "loaded"}
-    assert "pinned to 'b' in /etc/x.toml" in service.report()["a"].reason.message
+BUNDLED = {"": "posix_filesystem", "file": "posix_filesystem", "ram": "ram_filesystem"}
+BOTH = {"fixture": "b", "fixture2": "b"}
+WITH_BUNDLED = {**BUNDLED, **BOTH}
 
 
-def test_a_scheme_pinned_to_nobody_is_served_by_nobody(plugin_file, make_service):
-    service = make_service(plugin_file("liba.so"), config=Config(scheme_pins={"fixture": "b"}))
-    service.load()
+def _pin(scheme, plugin, **options):
+    return {"config": Config(scheme_pins={scheme: plugin}, path="/etc/x.toml"), **options}
 
+
+NO_RAM = {"bundled": True, "config": Config(disable=("ram_*",))}
+# The scheme of plugin a, the service's options, and who serves what then; b has two schemes.
+SERVED = {
+    "the first, and the other the rest": ("fixture", {}, {"fixture": "a", "fixture2": "b"}),
+    "a pin": ("fixture", _pin("fixture", "b"), BOTH),
+    "a pin to nobody": ("fixture", _pin("fixture", "c"), {"fixture2": "b"}),
+    "of no bundled one": ("ram", {}, {"ram": "a", **BOTH}),
+    "of a disabled bundled one": ("ram", NO_RAM, {**WITH_BUNDLED, "ram": "a"}),
+    **{
+        f"of a bundled one by a pin, {scheme!r}": (
+            scheme,
+            _pin(scheme, "a", bundled=True),
+            {**WITH_BUNDLED, scheme: "a"},
+        )
+        for scheme in BUNDLED
+    },
+}
+
+
+@pytest.mark.parametrize("case", SERVED)
+def test_who_serves_a_scheme(case, plugin_file, make_service, tmp_path):
+    scheme, options, schemes = SERVED[case]
+    plugin_file("liba.so", scheme=scheme)
+    plugin_file("libb.so", "two-schemes", scheme="fixture")
+    service = make_service(tmp_path, **options)
+    report = service.load()
+
+    assert service.schemes() == schemes
+    assert report["b"].state is State.LOADED
+    assert report["a"].state is (State.LOADED if "a" in schemes.values() else State.SHADOWED)
+    assert all(reason.rule == "FS-018" for name in "ab" for reason in report[name].reasons)
+
+
+def test_a_pin_is_the_reason_and_named_where_nobody_serves(plugin_file, make_service):
+    service = make_service(plugin_file("liba.so"), **_pin("fixture", "b"))
+
+    assert "pinned to 'b' in /etc/x.toml" in service.load()["a"].reason.message
     with pytest.raises(UnimplementedError, match="fixture"):
         service.filesystem("fixture")
-    assert any("pinned to 'b'" in line for line in service.why("fixture").lines)
-
-
-def test_a_loser_loads_its_other_schemes(plugin_file, make_service, tmp_path):
-    plugin_file("liba.so", scheme="fixture2")
-    plugin_file("libb.so", "two-schemes")
-    service = make_service(tmp_path)
-    service.load()
-
-    assert service.schemes() == {"fixture": "b", "fixture2": "a"}
-    assert service.report()["b"].state is State.LOADED
-    assert service.report()["b"].reason.rule == "FS-018"
-
-
-BUNDLED = {"": "posix_filesystem", "file": "posix_filesystem", "ram": "ram_filesystem"}
 
 
 @pytest.mark.parametrize("scheme", BUNDLED)
@@ -236,10 +215,9 @@ def test_schemes_of_bundled_plugins_are_not_taken_by_presence(
     assert f"scheme {scheme!r} of mine belongs to {BUNDLED[scheme]}" in record.reason.message
     assert f'scheme_pins = {{ "{scheme}" = "mine" }}' in record.reason.remedy
     assert any("belongs to" in line for line in service.why(scheme).lines)
-    assert service.filesystem("").path_exists(str(tmp_path))
 
 
-@pytest.mark.parametrize("scheme", BUNDLED)
+@pytest.mark.parametrize("scheme", ["", "ram"])
 def test_what_names_only_the_file_says_how_to_name_it_for_the_scheme(
     scheme, plugin_file, make_service
 ):
@@ -258,46 +236,6 @@ def test_what_names_only_the_file_says_how_to_name_it_for_the_scheme(
 
         for text in (reason.remedy, str(by_scheme.value), str(by_uri.value)):
             assert next_step in text
-        service.load()
-        assert service.schemes() == BUNDLED
-
-
-def test_tensorflows_function_says_how_to_name_a_plugin_for_a_scheme(plugin_file, run_forked):
-    code = """
-        import sys, modular_tf, modular_tf.errors
-        try:
-            modular_tf.register_filesystem_plugin(sys.argv[1])
-        except modular_tf.errors.PluginError as error:
-            print(error)
-    """
-
-    said = run_forked(code, plugin_file("libmine.so", scheme="ram")).stdout
-
-    assert 'scheme_pins = { "ram" = "mine" }' in said
-
-
-@pytest.mark.parametrize("scheme", BUNDLED)
-def test_a_scheme_of_a_bundled_plugin_can_be_pinned_to_another(scheme, plugin_file, make_service):
-    mine = plugin_file("libmine.so", scheme=scheme)
-    service = make_service(mine, bundled=True, config=Config(scheme_pins={scheme: "mine"}))
-    service.load()
-
-    assert service.schemes() == {**BUNDLED, scheme: "mine"}
-
-
-@pytest.mark.parametrize(
-    ("bundled", "config"),
-    [(False, Config()), (True, Config(disable=("ram_filesystem",)))],
-    ids=["without", "disabled"],
-)
-def test_schemes_of_bundled_plugins_that_are_not_there_are_free(
-    bundled, config, plugin_file, make_service
-):
-    mine = plugin_file("libmine.so", scheme="ram")
-    service = make_service(mine, bundled=bundled, config=config)
-    service.load()
-
-    assert service.schemes()["ram"] == "mine"
 
 
 # ---- Records ----

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import errno
 import json
 
 import pytest
-
-from modular_tf.discovery import search
-from modular_tf.errors import ResourceExhaustedError
-from modular_tf.rules.shortage import raise_shortage
-from modular_tf.service.report import State
-from modular_tf.service.service import PluginService
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -84,27 +77,12 @@ USED_WITHOUT_DESCRIPTORS = f"""{EXHAUSTING}
         print(json.dumps([*said, state, str(service.report()["good"].state)]))
 """
 
-LISTS_OF_USERS_WITHOUT_DESCRIPTORS = f"""{EXHAUSTING}
-    import grp, pwd
-    from modular_tf.discovery.trust import paths as writers
 
-    asked = (writers._group, writers._user_name, writers._primary_members)
-    taken = exhaust(0)
-    for ask in asked:
-        try:
-            ask(0)
-        except ResourceExhaustedError as error:
-            print(error.rule)
-    give_back(taken)
-    assert all(ask(0) for ask in asked)
-"""
-
-
-def test_no_plugin_is_refused_where_descriptors_are_few(plugin_file, run_python, tmp_path):
+def test_no_plugin_is_refused_where_descriptors_are_few(plugin_file, run_forked, tmp_path):
     library = plugin_file("libgood.so")
-    free = [0, 1, 2, 3, 4, 5, 6, 7, 9, 12]
+    free = [0, 1, 2, 3, 5, 8]
     arguments = (library, tmp_path / "caches", *map(str, free))
-    ended = run_python(LOADS_WITH_FEW_DESCRIPTORS, *arguments)
+    ended = run_forked(LOADS_WITH_FEW_DESCRIPTORS, *arguments)
     rows = [json.loads(line) for line in ended.stdout.splitlines()]
 
     assert [row[0] for row in rows] == free
@@ -117,33 +95,10 @@ def test_no_plugin_is_refused_where_descriptors_are_few(plugin_file, run_python,
     assert rows[0][1] == ["LD-113"]
 
 
-def test_the_next_load_searches_a_source_that_a_shortage_hid(plugin_file, monkeypatch):
-    def search_nothing(*_, **__):
-        raise_shortage(OSError(errno.EMFILE, "Too many open files"))
-
-    service = PluginService(plugin_paths=[plugin_file("libgood.so")], bundled=False)
-    with service:
-        with monkeypatch.context() as patch:
-            patch.setattr(search.SearchLog, "visit", search_nothing)
-            with pytest.raises(ResourceExhaustedError, match="LD-113"):
-                service.load()
-        assert service.plugins() == []
-        report = service.load()
-
-    assert report.problems == ()
-    assert report["good"].state is State.LOADED
-
-
-def test_the_next_use_maps_what_could_not_be_mapped(plugin_file, run_python):
-    ended = run_python(USED_WITHOUT_DESCRIPTORS, plugin_file("libgood.so"))
+def test_the_next_use_maps_what_could_not_be_mapped(plugin_file, run_forked):
+    ended = run_forked(USED_WITHOUT_DESCRIPTORS, plugin_file("libgood.so"))
     rule, message, before, after = json.loads(ended.stdout)
 
     assert rule == "LD-113"
     assert "Too many open files" in message
     assert (before, after) == ("loaded", "loaded")
-
-
-def test_a_group_is_not_forgotten_where_its_list_cannot_be_read(run_python):
-    said = run_python(LISTS_OF_USERS_WITHOUT_DESCRIPTORS).stdout
-
-    assert said.split() == ["LD-113"] * 3

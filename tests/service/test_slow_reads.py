@@ -18,6 +18,7 @@ from modular_tf.service.report import State
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from concurrent.futures import Future
 
     from modular_tf.filesystem.registry import SchemeRegistration
     from modular_tf.service.service import PluginService
@@ -72,60 +73,51 @@ READERS: dict[str, Callable[[PluginService, str], object]] = {
 }
 
 
+@pytest.fixture
+def read_slowly(make_service, plugin_file, tmp_path, monkeypatch, held):
+    """Return what makes a service whose reader reads a library in a thread, until that may end."""
+
+    def begin(reader: str, threads: ThreadPoolExecutor) -> tuple[PluginService, Future[object]]:
+        service = make_service(tmp_path / "plugins", bundled=True)
+        plugin_file("plugins/old.so", scheme="old")
+        service.load()
+        path = plugin_file("plugins/large.so", scheme="large")
+        if reader == "refresh, what is known":  # since it changed a moment ago
+            held.name = "old.so"
+            monkeypatch.setattr(file_identity, "SETTLED_AFTER_NS", 60_000_000_000)
+        monkeypatch.setattr(file_identity, "sha256_of", held.sha256_of)
+        reading = threads.submit(READERS[reader], service, str(path))
+        assert held.begun.wait(ENOUGH_S)
+        return service, reading
+
+    return begin
+
+
 @pytest.mark.parametrize("reader", READERS)
-def test_nobody_waits_for_the_reading_of_a_library(
-    make_service, plugin_file, tmp_path, monkeypatch, held, reader
-):
-    service = make_service(tmp_path / "plugins", bundled=True)
-    plugin_file("plugins/old.so", scheme="old")
-    service.load()
-    path = plugin_file("plugins/large.so", scheme="large")
-    if reader == "refresh, what is known":  # since it changed a moment ago
-        held.name = "old.so"
-        monkeypatch.setattr(file_identity, "SETTLED_AFTER_NS", 60_000_000_000)
-    monkeypatch.setattr(file_identity, "sha256_of", held.sha256_of)
-    reading = threading.Thread(target=READERS[reader], args=(service, str(path)))
-    reading.start()
-    assert held.begun.wait(ENOUGH_S)
-
-    answers: list[object] = []
-
-    def ask() -> None:
-        answers.append(service.schemes()["old"])
-        answers.append([plugin.name for plugin in service.report().plugins if "old" in plugin.name])
+def test_nobody_waits_for_the_reading_of_a_library(read_slowly, held, reader):
+    def ask() -> list[object]:
+        answers: list[object] = [service.schemes()["old"], service.report()["old"].name]
         answers.append(service.filesystem("ram").path_exists("ram://nothing"))
         answers.append(service.entry("old").plugin.state)
         service.load("old")
         service.register_filesystem("mine", OneFile())()
-        answers.append("all")
+        return answers
 
-    asking = threading.Thread(target=ask)
-    asking.start()
-    asking.join(ENOUGH_S)
-    answers_meanwhile = list(answers)
-    held.end()
-    asking.join(ENOUGH_S)
-    reading.join(ENOUGH_S)
-
-    assert answers_meanwhile == ["old", ["old"], False, State.LOADED, "all"]
-    assert "large" in [plugin.name for plugin in service.plugins()]
-
-
-@pytest.mark.parametrize("reader", READERS)
-def test_a_service_closes_while_a_library_is_read(
-    make_service, plugin_file, tmp_path, monkeypatch, held, reader
-):
-    service = make_service(tmp_path / "plugins")
-    plugin_file("plugins/old.so", scheme="old")
-    service.load()
-    path = plugin_file("plugins/large.so", scheme="large")
-    if reader == "refresh, what is known":  # since it changed a moment ago
-        held.name = "old.so"
-        monkeypatch.setattr(file_identity, "SETTLED_AFTER_NS", 60_000_000_000)
-    monkeypatch.setattr(file_identity, "sha256_of", held.sha256_of)
     with ThreadPoolExecutor(2) as threads:
-        reading = threads.submit(READERS[reader], service, str(path))
-        assert held.begun.wait(ENOUGH_S)
+        service, reading = read_slowly(reader, threads)
+        try:
+            asking = threads.submit(ask)
+            assert asking.result(ENOUGH_S) == ["old", "old", False, State.LOADED]
+        finally:
+            held.end()
+        reading.result(ENOUGH_S)
+    assert service.report()["large"]
+
+
+@pytest.mark.parametrize("reader", ["load", "refresh, what is known"])
+def test_a_service_closes_while_a_library_is_read(read_slowly, held, reader):
+    with ThreadPoolExecutor(2) as threads:
+        service, reading = read_slowly(reader, threads)
         closing = threads.submit(service.close)
         closing.exception(ENOUGH_S)
         held.end()

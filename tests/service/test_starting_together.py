@@ -88,66 +88,58 @@ def plugins(plugin_file) -> list[Path]:
 pytestmark = pytest.mark.usefixtures("home")
 ALL = ["one", "two", "three"]
 LOADED = dict.fromkeys(ALL, "loaded")
-NAMES = ["a", "b", "c"]
+NAMES = ["a", "b"]
 
 
-def test_all_together_probe_and_try_each_plugin_once(applications, plugins):
+def _come_to(stage: str, applications: Applications, plugins: list[Path]) -> None:
+    """Start an application that stays at a stage, and others, which wait for it."""
+    applications.start("first", *plugins, may=() if stage == "probe" else ("may-probe",))
+    applications.until("first", {"probe": "probes", "try": "tries"}[stage])
     for name in NAMES:
-        applications.start(name, *plugins, may=())
+        applications.start(name, *plugins)
     for name in NAMES:
-        applications.permit(name, *EVERY_STEP)
-    results = [applications.result(name) for name in NAMES]
+        applications.until(name, "waits")
 
-    assert sorted(n for result in results for n in result["probes"]) == sorted(ALL)
-    assert sorted(n for result in results for n in result["tries"]) == sorted(ALL)
-    assert [result["states"] for result in results] == [LOADED] * len(NAMES)
+
+def _done(results: list[dict[str, list[str]]], what: str) -> list[str]:
+    return sorted(plugin for result in results for plugin in result[what])
 
 
 @pytest.mark.parametrize("stage", ["probe", "try"])
 def test_the_others_wait_for_the_first_and_read_its_answer(stage, applications, plugins):
-    _start_first(applications, plugins, stage)
-    for name in NAMES:
-        applications.start(name, *plugins)
-    for name in NAMES:
-        applications.until(name, "waits")
-    applications.permit("first", "may-probe", "may-try")
+    _come_to(stage, applications, plugins)
+    applications.permit("first", *EVERY_STEP)
     others = [applications.result(name) for name in NAMES]
     first = applications.result("first")
 
     assert first["probes"] == ALL
-    assert [other["probes"] for other in others] == [[]] * len(NAMES)
-    if stage == "try":  # who waits for a probe may be the one that tries next
-        assert first["tries"] == ALL
-    tried = [name for result in (first, *others) for name in result["tries"]]
-    assert sorted(tried) == sorted(ALL)
+    assert _done(others, "probes") == []
+    assert stage == "probe" or first["tries"] == ALL  # who waits for a probe may try next
+    assert _done([first, *others], "tries") == sorted(ALL)
     assert [other["states"] for other in others] == [LOADED] * len(NAMES)
 
 
-@pytest.mark.parametrize("stage", ["probe", "try"])
-def test_one_takes_over_from_an_owner_that_is_killed(stage, applications, plugins):
-    _start_first(applications, plugins, stage)
-    for name in NAMES:
-        applications.start(name, *plugins)
-    for name in NAMES:
-        applications.until(name, "waits")
+@pytest.mark.parametrize(("stage", "again"), [("probe", ALL), ("try", [])])
+def test_one_takes_over_from_an_owner_that_is_killed(stage, again, applications, plugins):
+    _come_to(stage, applications, plugins)
     applications.send("first", signal.SIGKILL)
     others = [applications.result(name) for name in NAMES]
 
-    again = sorted(ALL) if stage == "probe" else []
-    assert sorted(n for other in others for n in other["probes"]) == again
-    assert sorted(n for other in others for n in other["tries"]) == sorted(ALL)
+    assert _done(others, "probes") == sorted(again)
+    assert _done(others, "tries") == sorted(ALL)
     assert [other["states"] for other in others] == [LOADED] * len(NAMES)
 
 
 def test_an_owner_that_is_stopped_keeps_nobody_for_ever(applications, plugins):
     """Neither one that waits until a plugin is probed, nor until it is tried."""
-    _start_first(applications, plugins, "probe")
+    applications.start("first", *plugins, may=())
+    applications.until("first", "probes")
     applications.send("first", signal.SIGSTOP)
     applications.start("b", *plugins, PATIENCE_S="0.1", TIMEOUT_S="3")
     applications.until("b", "waits")
     other = applications.result("b")
     applications.send("first", signal.SIGCONT)
-    applications.permit("first", "may-probe", "may-try")
+    applications.permit("first", *EVERY_STEP)
 
     assert other["tries"] == ALL
     assert other["states"] == LOADED
@@ -168,16 +160,10 @@ def test_processes_with_different_plugins_take_turns(applications, plugins):
 def test_each_tries_for_itself_where_nothing_can_be_kept(applications, plugins, tmp_path):
     nowhere = tmp_path / "a file"
     nowhere.touch()
-    for name in NAMES[:2]:
+    for name in NAMES:
         applications.start(name, *plugins, may=("may-probe",), XDG_CACHE_HOME=str(nowhere))
-    for name in NAMES[:2]:
+    for name in NAMES:
         applications.until(name, "tries")
-    for name in NAMES[:2]:
+    for name in NAMES:
         applications.permit(name, "may-try")
-    assert [applications.result(name)["tries"] for name in NAMES[:2]] == [ALL, ALL]
-
-
-def _start_first(applications: Applications, plugins: list[Path], stage: str) -> None:
-    """Start an application that comes to a stage, and stays there."""
-    applications.start("first", *plugins, may=() if stage == "probe" else ("may-probe",))
-    applications.until("first", {"probe": "probes", "try": "tries"}[stage])
+    assert [applications.result(name)["tries"] for name in NAMES] == [ALL, ALL]

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import threading
+import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from modular_tf.concurrency import fork_lock
-from modular_tf.hookspecs import hookimpl
 from modular_tf.service.configuration import Config
 from modular_tf.service.report import State
 from modular_tf.service.service import PluginService
+from tests.filesystem.memory_store import MemoryStore
+from tests.service.test_hooks import hooks
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -28,6 +32,25 @@ class Watchful:
         if any(lock._is_owned() for lock in list(fork_lock._locks)):
             self.wrong.add(what)
 
+    def hooks(self):
+        """Return objects with all hooks."""
+
+        def hook(name, answer=None):
+            return hooks(f"modular_tf_{name}", lambda: (self.look(name), answer)[-1])
+
+        def veto(candidate):
+            self.look("veto")
+            return "not this one" if candidate.name == "forbidden" else None
+
+        return [
+            hook("plugin_paths", []),
+            hooks("modular_tf_veto", veto),
+            hook("filesystems", {"hooked": Filesystem(self)}),
+            hook("device_factories", [Factory(self, "HOOKED")]),
+            hook("outcome"),
+            hook("change"),
+        ]
+
 
 class Handler(logging.Handler):
     def __init__(self, watchful):
@@ -36,39 +59,6 @@ class Handler(logging.Handler):
 
     def emit(self, record):
         self.watchful.look(f"event {record.event['event']}")
-
-
-class Hooks:
-    def __init__(self, watchful):
-        self.watchful = watchful
-
-    @hookimpl
-    def modular_tf_plugin_paths(self, config):
-        self.watchful.look("plugin_paths")
-        return []
-
-    @hookimpl
-    def modular_tf_veto(self, candidate, probe):
-        self.watchful.look("veto")
-        return "not this one" if candidate.name == "forbidden" else None
-
-    @hookimpl
-    def modular_tf_filesystems(self):
-        self.watchful.look("filesystems")
-        return {"hooked": Filesystem(self.watchful)}
-
-    @hookimpl
-    def modular_tf_device_factories(self):
-        self.watchful.look("device_factories")
-        return [Factory(self.watchful, "HOOKED")]
-
-    @hookimpl
-    def modular_tf_outcome(self, record):
-        self.watchful.look("outcome")
-
-    @hookimpl
-    def modular_tf_change(self, change):
-        self.watchful.look("change")
 
 
 class Filesystem:
@@ -122,8 +112,7 @@ def watchful():
     logger.setLevel(level)
 
 
-@pytest.mark.parametrize("load", ["lazy", "eager"])
-def test_it_is_called_without_a_lock(watchful, plugin_file, device_file, tmp_path, load):
+def test_it_is_called_without_a_lock(watchful, plugin_file, device_file, tmp_path):
     plugin_file("plugins/libforbidden.so", scheme="forbidden")
     plugin_file("plugins/libfirst.so", scheme="first")
     plugin_file("plugins/libshadowed.so", scheme="first")
@@ -131,9 +120,9 @@ def test_it_is_called_without_a_lock(watchful, plugin_file, device_file, tmp_pat
     plugin_file("plugins/libcrashing.so", "init-plugin-crashes")
     plugin_file("plugins/libbad.so", "no-init")
     device_file("plugins/libchip.so", device_type="CHIP", platform="WATCHED_CHIP")
-    config = Config(first_contact="new", load=load)
+    config = Config(first_contact="new", load="lazy")
     with PluginService(
-        config=config, plugin_dirs=[tmp_path / "plugins"], hooks=[Hooks(watchful)]
+        config=config, plugin_dirs=[tmp_path / "plugins"], hooks=watchful.hooks()
     ) as service:
         service.discover()
         report = service.load()
@@ -231,39 +220,24 @@ def test_a_hook_may_close_the_service_during_a_watch(run_forked, plugin_file):
     )
 
 
-@pytest.mark.parametrize("threads", [1, 4])
-def test_python_objects_are_registered_and_undone_by_many_threads(threads):
+def test_python_objects_are_registered_and_undone_by_many_threads():
     """While others list them; nothing of them is kept."""
-    import gc
-    import weakref
-
-    class Store:
-        def path_exists(self, _uri):
-            return True
-
-    kept, errors = weakref.WeakSet(), []
+    kept = weakref.WeakSet()
     with PluginService(bundled=False) as service:
         service.load()
 
-        def work(name):
-            try:
-                for _ in range(100):
-                    store = Store()
-                    kept.add(store)
-                    undo = service.register_filesystem(f"{name}x", store)
-                    service.plugins()
-                    undo()
-                    undo()
-            except Exception as error:  # noqa: BLE001
-                errors.append(error)
+        def work(scheme):
+            for _ in range(100):
+                store = MemoryStore()
+                kept.add(store)
+                undo = service.register_filesystem(scheme, store)
+                service.plugins()
+                undo()
+                undo()
 
-        workers = [threading.Thread(target=work, args=("abcd"[n],)) for n in range(threads)]
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            worker.join()
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(work, ["aa", "bb", "cc", "dd"]))
 
-        assert errors == []
         assert service.plugins() == []
         gc.collect()
         assert list(kept) == []

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from modular_tf.errors import ClosedError, UnimplementedError
+from modular_tf.errors import ClosedError
 from modular_tf.service import library_loading
 from modular_tf.service.report import State
 from tests.fixtures.interrupts import MOMENTS, call_at
@@ -51,36 +51,41 @@ def serves_what_lies_there(service, path, scheme):
     assert service.draining == 0
 
 
-@pytest.mark.parametrize("refreshed", [True, False], ids=["and refreshed", "alone"])
-def test_a_file_that_is_removed_while_it_is_tried_is_not_registered(
-    service, put, while_trying, refreshed
-):
-    service.load()
-    path = put()
-    while_trying(lambda: (Path(path).unlink(), refreshed and service.refresh()))
-
-    assert service.refresh() == []
-    assert service.schemes() == {}
-    assert service.plugins() == []
-    with pytest.raises(UnimplementedError):
-        service.filesystem("first")
-    path = put("libagain.so")
-    assert summary(service.refresh()) == [("appeared", "again", "loaded")]
-    serves_what_lies_there(service, path, "first")
+# What lies there before, and the scheme of what replaces the new file while that is tried.
+OVERTAKEN = {
+    "nothing, the same scheme": ([], "new"),
+    "nothing, another scheme": ([], "newer"),
+    "nothing, removed": ([], None),
+    "a plugin": (["needed-none"], "new"),
+    "a plugin, removed": (["needed-none"], None),
+    "a refused one": (["no-init"], "newer"),
+}
 
 
 @pytest.mark.parametrize(
-    ("scheme", "refreshed"), sampled_product(["first", "second"], [True, False])
+    ("case", "refreshed"), sampled_product(list(OVERTAKEN), ["and refreshed", "alone"])
 )
-def test_a_file_that_is_replaced_while_it_is_tried_is_tried_again(
-    service, put, while_trying, scheme, refreshed
+def test_a_file_that_is_overtaken_while_it_is_tried_is_tried_again_or_gone(
+    service, put, while_trying, case, refreshed
 ):
+    before, scheme = OVERTAKEN[case]
+    for variant in before:
+        put(variant=variant)
     service.load()
-    path = put()
-    while_trying(lambda: (replace(put, scheme), refreshed and service.refresh()))
+    path = put(scheme="new")
 
+    def overtake():
+        replace(put, scheme) if scheme else Path(path).unlink()
+        if refreshed == "and refreshed":
+            service.refresh()
+
+    while_trying(overtake)
     service.refresh()
 
+    if scheme is None:
+        assert (service.plugins(), service.schemes()) == ([], {})
+        path, scheme = put("libagain.so"), "first"
+        assert summary(service.refresh()) == [("appeared", "again", "loaded")]
     serves_what_lies_there(service, path, scheme)
 
 
@@ -103,22 +108,6 @@ def test_a_new_file_that_is_replaced_while_it_is_read_is_one_plugin(service, put
     assert summary(service.refresh()) == [("removed", "x", "loaded")]
 
 
-@pytest.mark.parametrize(
-    ("before", "refreshed"), sampled_product(["needed-none", "no-init"], [True, False])
-)
-def test_a_successor_that_is_replaced_while_it_is_tried_is_tried_again(
-    service, put, while_trying, before, refreshed
-):
-    path = put(variant=before)
-    service.load()
-    put(scheme="second")
-    while_trying(lambda: (replace(put, "second"), refreshed and service.refresh()))
-
-    service.refresh()
-
-    serves_what_lies_there(service, path, "second")
-
-
 def test_a_successor_that_is_overwritten_within_one_tick_while_it_is_tried_is_tried_again(
     service, put, overwrite, one_tick, while_trying
 ):
@@ -133,21 +122,6 @@ def test_a_successor_that_is_overwritten_within_one_tick_while_it_is_tried_is_tr
 
     assert summary(changes) == [("replaced", "x", "loaded")]
     serves_what_lies_there(service, path, "third")
-
-
-@pytest.mark.parametrize("refreshed", [True, False], ids=["and refreshed", "alone"])
-def test_a_plugin_whose_successor_is_removed_while_it_is_tried_goes(
-    service, put, while_trying, refreshed
-):
-    path = put()
-    service.load("x")
-    put(scheme="second")
-    while_trying(lambda: (Path(path).unlink(), refreshed and service.refresh()))
-
-    service.refresh()
-
-    assert service.plugins() == []
-    assert service.schemes() == {}
 
 
 def test_a_plugin_that_is_removed_while_the_service_loads_is_not_registered(

@@ -32,47 +32,48 @@ def reported(found, seen, now):
 
 
 def kinds(changes):
-    return [(change.path, change.kind.value) for change in changes]
+    return [f"{change.path} {change.kind}" for change in changes]
 
 
-def test_a_file_is_reported_when_it_is_settled():
-    found = Reconciler({}, DELAYS)
+ONE, TWO, COARSE = state(1), state(2), state(1, ctime_ns=1_700_000_000_000_000_000)
+# The first snapshot, and then: when one is taken, what it has, and what is reported.
+PROGRAMS = {
+    "a file is reported when it is settled": (
+        {},
+        [(0, {"x": ONE}, []), (0.75, {"x": ONE}, []), (1, {"x": ONE}, ["x appeared"])],
+    ),
+    "where its time is kept to the second, it waits for the next": (
+        {},
+        [(0, {"x": COARSE}, []), (2.0, {"x": COARSE}, []), (2.2, {"x": COARSE}, ["x appeared"])],
+    ),
+    "every change begins the wait anew": (
+        {},
+        [
+            (0, {"x": ONE}, []),
+            (0.75, {"x": TWO}, []),
+            (1.5, {"x": TWO}, []),
+            (1.75, {"x": TWO}, ["x appeared"]),
+        ],
+    ),
+    "what came and went is not reported": (
+        {"y": ONE},
+        [(0, {"x": ONE}, []), (5, {"y": ONE}, [])],
+    ),
+    "removals are reported first": (
+        {"z": ONE},
+        [(0, {"a": TWO}, []), (1, {"a": TWO}, ["z removed", "a appeared"])],
+    ),
+}
 
-    assert reported(found, {"x": state(1)}, 0.0) == []
-    assert reported(found, {"x": state(1)}, 0.75) == []
-    assert found.is_waiting
-    assert kinds(reported(found, {"x": state(1)}, 1.0)) == [("x", "appeared")]
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_what_is_reported_when(program):
+    first, steps = PROGRAMS[program]
+    found = Reconciler(first, DELAYS)
+    for now, seen, expected in steps:
+        assert kinds(reported(found, seen, now)) == expected
     assert not found.is_waiting
-    assert reported(found, {"x": state(1)}, 2.0) == []
-
-
-def test_a_file_whose_time_is_kept_to_the_second_waits_for_the_next_second():
-    found = Reconciler({}, DELAYS)
-    coarse = state(1, ctime_ns=1_700_000_000_000_000_000)
-
-    found.step({"x": coarse}, 0.0)
-
-    assert found.step({"x": coarse}, 2.0) == []
-    assert kinds(found.step({"x": coarse}, 2.2)) == [("x", "appeared")]
-
-
-def test_every_change_begins_the_wait_anew():
-    found = Reconciler({}, DELAYS)
-
-    found.step({"x": state(1)}, 0.0)
-
-    assert found.step({"x": state(2)}, 0.75) == []
-    assert found.step({"x": state(2)}, 1.5) == []
-    assert kinds(found.step({"x": state(2)}, 1.75)) == [("x", "appeared")]
-
-
-def test_what_came_and_went_is_not_reported():
-    found = Reconciler({"y": state(1)}, DELAYS)
-
-    found.step({"x": state(1)}, 0.0)
-
-    assert found.step({"y": state(1)}, 5.0) == []
-    assert not found.is_waiting
+    assert reported(found, seen, now + 1) == []
 
 
 def test_what_nobody_took_note_of_is_reported_again():
@@ -83,17 +84,9 @@ def test_what_nobody_took_note_of_is_reported_again():
 
     again = reported(found, seen, 3.0)
 
-    assert kinds(first) == [("gone", "removed"), ("other", "replaced"), ("new", "appeared")]
+    assert kinds(first) == ["gone removed", "other replaced", "new appeared"]
     assert again == first
     assert found.step(seen, 5.0) == []
-
-
-def test_removals_are_reported_first():
-    found = Reconciler({"z": state(1)}, DELAYS)
-
-    found.step({"a": state(2)}, 0.0)
-
-    assert kinds(found.step({"a": state(2)}, 1.0)) == [("z", "removed"), ("a", "appeared")]
 
 
 def test_an_unfinished_file_is_looked_at_again_and_reported_in_the_end(monkeypatch):
@@ -105,7 +98,7 @@ def test_an_unfinished_file_is_looked_at_again_and_reported_in_the_end(monkeypat
     assert found.step({"x": state(1)}, 1.0) == []
     assert found.unfinished == {"x": "it is cut off"}
     assert found.step({"x": state(1)}, 9.5) == []
-    assert kinds(reported(found, {"x": state(1)}, 10.0)) == [("x", "appeared")]
+    assert kinds(reported(found, {"x": state(1)}, 10.0)) == ["x appeared"]
     assert found.unfinished == {}
 
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 import mmap
 import os
 import shutil
-import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 from modular_tf.service.reload.watching import Delays
 from tests.watching.conftest import Report
 
-PIECES = 12
+PIECES = 6
 PAUSE_S = 0.06
 LONG = Delays(settled_s=2.0, unfinished_s=3.0)  # for changes that take several steps
 
@@ -70,10 +68,6 @@ def source_of(path, library):
     return source
 
 
-def copied(path, library):
-    subprocess.run(["cp", str(source_of(path, library)), str(path)], check=True)
-
-
 def renamed_in(path, library):
     hidden = path.with_name(f".{path.name}.Xy3fGz")  # as rsync calls it
     written_slowly(hidden, library)
@@ -84,21 +78,9 @@ def moved_in(path, library):
     source_of(path, library).rename(path)
 
 
-def linked_in(path, library):
-    coming = path.with_name(f".{path.name}.coming")
-    os.link(source_of(path, library), coming)
-    coming.replace(path)
-
-
 def linked_in_by_name(path, library):
     path.unlink(missing_ok=True)
     path.symlink_to(f"../{source_of(path, library).name}")
-
-
-def moved_from_another_filesystem(path, library):
-    source = Path(f"/dev/shm/modular_tf-{os.getpid()}-{path.name}")
-    source.write_bytes(library)
-    shutil.move(source, path)
 
 
 ARRIVALS = {
@@ -109,12 +91,9 @@ ARRIVALS = {
         preallocated_then_filled,
         filled_from_the_end,
         written_by_mapping,
-        copied,
         renamed_in,
         moved_in,
-        linked_in,
         linked_in_by_name,
-        moved_from_another_filesystem,
     )
 }
 
@@ -192,14 +171,6 @@ def test_what_happens_to_files_is_reported(watched, folder, tmp_path, library, o
             Report("libold.wheel.so", "replaced", other_library),
             Report("libopen.so", "replaced", other_library),
         )
-
-
-def test_what_is_no_library_is_not_waited_for(watched, folder):
-    watching = watched(folder, delays=Delays(settled_s=0.1, unfinished_s=3600))
-
-    (folder / "libscript.so").write_bytes(b"INPUT(libx.so.1)")
-
-    watching.reports(Report("libscript.so", "appeared", b"INPUT(libx.so.1)"))
 
 
 def put(folder, name, library):

@@ -105,33 +105,6 @@ def test_it_ends_after_the_time_that_it_is_given(folder):
         assert ended(child) == (0, "", "")
 
 
-def test_a_forked_child_does_not_watch_and_the_end_of_the_process_ends_a_watch(
-    run_forked, folder, put
-):
-    put(scheme="dropped")
-    child = run_forked(
-        """
-        import os, sys
-        from modular_tf.service.service import PluginService
-
-        service = PluginService(plugin_dirs=[sys.argv[1]], bundled=False)
-        watch = service.watch()
-        child = os.fork()
-        if child == 0:
-            ok = watch.closed and service.filesystem("dropped").plugin == "x"
-            watch.close()
-            service.close()
-            os._exit(0 if ok else 1)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-        assert not watch.closed
-        print(service.filesystem("dropped").plugin)
-        """,
-        folder,
-    )
-
-    assert (child.stdout, child.stderr) == ("x\n", "")
-
-
 def test_a_process_ends_while_a_change_is_being_dealt_with(run_forked, folder, fixture_plugin):
     child = run_forked(
         """

@@ -56,15 +56,6 @@ def test_a_receiver_that_raises_gets_the_change_again(start, folder, library, ca
     assert any("not now" in str(record.msg) for record in caplog.records)
 
 
-def test_it_can_be_closed_by_its_receiver(start, folder, library):
-    closed = threading.Event()
-    watcher = start(lambda _changes: (watcher.close(), closed.set()))
-
-    (folder / "libx.so").write_bytes(library)
-
-    assert closed.wait(PATIENCE_S)
-
-
 def test_nothing_stays_behind(watched, folder, library):
     def once():
         watching = watched(folder, delays=SOON)

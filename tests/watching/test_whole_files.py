@@ -12,38 +12,23 @@ def file(tmp_path):
     return tmp_path / "libx.so"
 
 
-def test_a_library_is_whole(file, library):
+def test_a_library_is_whole_and_no_beginning_of_it_also_where_room_is_made_for_all(file, library):
+    def lengths_taken_for_whole(first, room):
+        for length in {*first, *range(0, len(library) - room, 997)}:
+            file.write_bytes(library[:length].ljust(len(library) if room else 0, b"\0"))
+            if why_incomplete(str(file)) is None:
+                yield length
+
     file.write_bytes(library)
-
     assert why_incomplete(str(file)) is None
-
-
-def test_no_beginning_of_a_library_is_whole(file, library):
-    wrong = []
-    for length in {*range(200), *range(0, len(library), 997), len(library) - 1}:
-        file.write_bytes(library[:length])
-        if why_incomplete(str(file)) is None:
-            wrong.append(length)
-
-    assert wrong == []
-
-
-def test_no_beginning_of_a_library_is_whole_where_room_is_made_for_all(file, library):
-    wrong = []
-    for length in {*range(0, len(library) - 4096, 997), 0, 4}:
-        file.write_bytes(library[:length].ljust(len(library), b"\0"))
-        if why_incomplete(str(file)) is None:
-            wrong.append(length)
-
-    assert wrong == []
+    assert list(lengths_taken_for_whole(range(200), room=0)) == []
+    assert list(lengths_taken_for_whole([4], room=4096)) == []
 
 
 @pytest.mark.parametrize("content", [b"#!/bin/sh\n", b"GROUP ( libx.so.1 )", b"\x7fELG"])
-def test_what_is_no_library_is_whole(file, content):
-    file.write_bytes(content)
-
+def test_what_is_no_library_is_whole_and_a_missing_file_nobodys(file, content):
     assert why_incomplete(str(file)) is None
 
+    file.write_bytes(content)
 
-def test_a_missing_file_is_nobodys(file):
     assert why_incomplete(str(file)) is None
