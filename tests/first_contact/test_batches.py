@@ -1,12 +1,13 @@
 """One warm process serves batch after batch, and comes again when it is gone."""
 
 import os
+import shutil
 import signal
 from pathlib import Path
 
-import pytest
-
-from modular_tf.first_contact.trials import Trials
+import modular_tf
+from modular_tf.first_contact.finding import Limits
+from modular_tf.first_contact.trials import Trials, try_plugins
 from modular_tf.loading.task import Task
 from tests.first_contact.conftest import PATIENT, build_misdeed
 
@@ -37,13 +38,6 @@ def test_one_process_serves_batch_after_batch_from_the_first_plugin_on():
     assert children() == before
 
 
-@pytest.mark.parametrize("deed", ["KILL_PARENT", "KILL_ANCESTORS"])
-def test_the_batch_after_a_lost_process_finds_another(deed):
-    with Trials(PATIENT) as trials:
-        assert "watched over it" in messages(trials.try_plugins([task(deed)]))[0]
-        assert messages(trials.try_plugins([task("NOTHING")])) == [None]
-
-
 def test_a_process_that_somebody_else_ended_between_batches_comes_again():
     before = children()
     with Trials(PATIENT) as trials:
@@ -56,7 +50,27 @@ def test_a_process_that_somebody_else_ended_between_batches_comes_again():
     assert children() == before
 
 
-def test_a_fork_starts_its_own(run_python):
+def test_nobody_reports_for_another_process(monkeypatch):
+    """A process can open the pipes of another one of its user."""
+    monkeypatch.setattr("modular_tf.processes.zygote_process._SECLUDES", False)
+    _, hung = try_plugins([task("FORGE_SIBLINGS"), task("HANG")], Limits(seconds=6))
+
+    assert hung.incident.violation.rule_id == "LD-061"
+
+
+def test_what_warmed_the_process_up_is_tried_like_any_other(tmp_path):
+    """The process that trials are forked from has tried a plugin of our own already."""
+    (folder,) = (path for path in modular_tf.__path__ if Path(path, "plugins").is_dir())
+    own = Path(folder, "plugins", "libposix_filesystem.so")
+    copy = shutil.copy(own, tmp_path / own.name)
+    found = try_plugins(
+        [Task("x", str(file), kinds=("filesystem",)) for file in (own, copy)], PATIENT
+    )
+
+    assert [(each.incident, each.offer.schemes) for each in found] == [(None, ("", "file"))] * 2
+
+
+def test_a_fork_starts_its_own(run_forked):
     code = """
     import os, sys
     from modular_tf.first_contact.finding import Limits
@@ -80,4 +94,4 @@ def test_a_fork_starts_its_own(run_python):
     except ChildProcessError:
         print("none")
     """
-    assert run_python(code, build_misdeed("NOTHING")).stdout == "none\n"
+    assert run_forked(code, build_misdeed("NOTHING")).stdout == "none\n"

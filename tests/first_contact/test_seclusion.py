@@ -64,12 +64,12 @@ def public(misdeed):
 
 
 @pytest.mark.parametrize("deed", ["KILL_ALL", "STOP_ALL"])
-def test_an_ordinary_users_trial_reaches_nobody_else(deed, public, run_python):
-    assert run_python(_TRY_AS_ORDINARY_USER, public(deed)).stdout == "answered: \n"
+def test_an_ordinary_users_trial_reaches_nobody_else(deed, public, run_forked):
+    assert run_forked(_TRY_AS_ORDINARY_USER, public(deed)).stdout == "answered: \n"
 
 
-def test_an_ordinary_user_has_its_numbers_and_no_rights_there(public, run_python):
-    said = run_python(_TRY_AS_ORDINARY_USER, public("NOTHING")).stdout
+def test_an_ordinary_user_has_its_numbers_and_no_rights_there(public, run_forked):
+    said = run_forked(_TRY_AS_ORDINARY_USER, public("NOTHING")).stdout
 
     assert '"incident": null' in said
     assert '"notes": []' in said
@@ -100,10 +100,10 @@ _LOOK = """
 
 
 def test_a_secluded_ordinary_user_keeps_its_numbers_sees_no_other_owner_and_gains_no_right(
-    run_python,
+    run_forked,
 ):
     ordinary = _TRY_AS_ORDINARY_USER[: _TRY_AS_ORDINARY_USER.index("    def attempt")]
-    lines = run_python(ordinary + _LOOK).stdout.splitlines()
+    lines = run_forked(ordinary + _LOOK).stdout.splitlines()
     (outside, owner, gains, _), (inside, owner_inside, gains_inside, pid) = map(json.loads, lines)
 
     assert inside == outside
@@ -143,9 +143,9 @@ _WITHOUT_SECLUSION = """
 """
 
 
-def test_the_next_start_knows_who_killed_everybody_where_nothing_is_secluded(misdeed, run_python):
+def test_the_next_start_knows_who_killed_everybody_where_nothing_is_secluded(misdeed, run_forked):
     files = [misdeed("NOTHING"), misdeed("KILL_ALL"), misdeed("NOTHING", kind="filesystem")]
-    first, second = run_python(_WITHOUT_SECLUSION, *files).stdout.splitlines()
+    first, second = run_forked(_WITHOUT_SECLUSION, *files).stdout.splitlines()
 
     assert first == "-9 "
     assert second == (
@@ -154,9 +154,9 @@ def test_the_next_start_knows_who_killed_everybody_where_nothing_is_secluded(mis
     )
 
 
-def test_who_stops_everybody_is_told_and_the_application_goes_on(misdeed, run_python):
+def test_who_stops_everybody_is_told_and_the_application_goes_on(misdeed, run_forked):
     files = [misdeed("STOP_ALL"), misdeed("NOTHING")]
-    for line in run_python(_WITHOUT_SECLUSION, *files).stdout.splitlines():
+    for line in run_forked(_WITHOUT_SECLUSION, *files).stdout.splitlines():
         assert line == "0 stop_all_at_init: quarantined LD-060, nothing_at_init: loaded None"
 
 
@@ -178,10 +178,10 @@ _KILLED_BY_SOMEBODY_ELSE = """
 
 
 def test_who_is_tried_when_somebody_kills_the_application_is_only_suspect(
-    misdeed, run_python, tmp_path
+    misdeed, run_forked, tmp_path
 ):
     pid_file = tmp_path / "pid"
-    run_python(
+    run_forked(
         _KILLED_BY_SOMEBODY_ELSE,
         misdeed("HANG"),
         pid_file,

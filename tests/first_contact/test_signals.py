@@ -70,13 +70,3 @@ def test_a_crash_report_is_not_written_into_a_file_of_the_plugin(tmp_path, monke
 
     assert (incident.violation.rule_id, incident.signal) == ("LD-060", signal.SIGSEGV)
     assert notes.read_bytes() == b""
-
-
-@pytest.mark.parametrize(
-    ("deed", "messages"),
-    [("CATCH_QUIT", ["handles SIGQUIT"]), ("DEFAULT_SEGV", [])],  # the latter as applications do
-)
-def test_what_a_plugin_does_to_the_trials_own_signals_is_reported_as_of_any(deed, messages):
-    notes = find_one(deed).notes
-
-    assert [note.message.partition(",")[0] for note in notes] == messages

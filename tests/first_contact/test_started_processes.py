@@ -3,26 +3,19 @@
 import re
 import shutil
 import time
-from itertools import product
 
 import pytest
 
 from modular_tf.first_contact.trials import try_plugins
 from modular_tf.loading.task import Task
-from tests.first_contact.conftest import PATIENT, build_misdeed, find_one, processes_with
-
-
-def test_the_number_of_processes_that_may_run_is_told():
-    message = find_one("FORK_MANY").incident.violation.message
-
-    assert re.match(r"started (1[7-9]|[2-9]\d) processes \(16 may run\)", message), message
+from tests.first_contact.conftest import PATIENT, build_misdeed, processes_with
 
 
 @pytest.mark.parametrize(
     ("deed", "secluded"),
     [
-        *product(("DAEMON", "FORK_MANY"), (True, False)),
-        ("FORK", True),
+        ("DAEMON", True),
+        ("FORK_MANY", False),
         ("FORK_AND_CRASH", False),
         ("ESCAPE", True),  # it ends its watcher first, which only seclusion outlives
     ],
@@ -33,7 +26,9 @@ def test_whatever_a_plugin_started_is_gone(deed, secluded, tmp_path, monkeypatch
     library = shutil.copy(build_misdeed(deed), tmp_path / "libown.so")
     (found,) = try_plugins([Task("own", str(library))], PATIENT)
 
-    assert found.incident is not None
+    message = found.incident.violation.message
+    many = r"started (1[7-9]|[2-9]\d) processes \(16 may run\)"
+    assert deed != "FORK_MANY" or re.match(many, message), message
     deadline = time.monotonic() + 20  # who was killed may still be about to end
     while (left := processes_with(library)) and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -62,8 +57,16 @@ def test_what_was_started_counts_also_if_the_end_is_seen_before_the_report(misde
     assert found.stdout.split() == ["LD-068"]
 
 
-@pytest.mark.parametrize("deed", ["KILL_PARENT", "STOP_PARENT", "KILL_ANCESTORS"])
-@pytest.mark.parametrize("secluded", [True, False])
+@pytest.mark.parametrize(
+    ("deed", "secluded"),
+    [
+        ("KILL_PARENT", False),
+        ("STOP_PARENT", True),
+        ("STOP_PARENT", False),
+        ("KILL_ANCESTORS", True),
+        ("KILL_ANCESTORS", False),
+    ],
+)
 def test_who_ends_the_watcher_is_found_and_the_rest_goes_on(deed, secluded, misdeed, monkeypatch):
     monkeypatch.setattr("modular_tf.processes.zygote_process._SECLUDES", secluded)
     deeds = ["NOTHING", "CRASH", deed, "NOTHING", "NOTHING", "EXIT_3"]

@@ -10,7 +10,7 @@ from tests.fixtures.compiler import compile_object, link_program
 
 _NATIVE = Path(__file__).parents[2] / "modular_tf" / "native"
 _CORE = _NATIVE / "core"
-_SANITIZED = ("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-O1", "-g")
+_SANITIZED = ("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-O0", "-g1")
 HOST_SOURCES = (
     "call_counts",
     "call_trace",

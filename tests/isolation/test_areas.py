@@ -123,14 +123,14 @@ _WITHOUT_DESCRIPTORS = """
 """
 
 
-def test_reads_past_the_end_take_no_memory_and_idle_channels_give_theirs_back(run_python):
-    words = run_python(_LONG_CALLS, hostile_plugin()).stdout.split()
+def test_reads_past_the_end_take_no_memory_and_idle_channels_give_theirs_back(run_forked):
+    words = run_forked(_LONG_CALLS, hostile_plugin()).stdout.split()
     assert words == [*["100", "True", "100"] * 2, *["True"] * 3]
 
 
-def test_no_memory_in_the_next_process_is_reported_and_does_not_end_that(run_python):
-    assert run_python(_NO_AREA_IN_THE_NEXT_PROCESS).stdout.split() == ["8", "True", "True", "1"]
+def test_no_memory_in_the_next_process_is_reported_and_does_not_end_that(run_forked):
+    assert run_forked(_NO_AREA_IN_THE_NEXT_PROCESS).stdout.split() == ["8", "True", "True", "1"]
 
 
-def test_a_worker_without_descriptors_closes_none_of_the_plugins(run_python):
-    assert run_python(_WITHOUT_DESCRIPTORS).stdout == "True True\n"
+def test_a_worker_without_descriptors_closes_none_of_the_plugins(run_forked):
+    assert run_forked(_WITHOUT_DESCRIPTORS).stdout == "True True\n"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 
 from modular_tf.check.catalogue import all_checks
@@ -22,14 +24,19 @@ _CHECKS = [
     for check in all_checks().values()
     if check.kind == "filesystem" and Pass.HOST in check.ways and check.level <= Level.ROBUST
 ]
+_SCHEMES = {"ram_filesystem": "ram", "posix_filesystem": "file"}
 _GROUPS = sorted({check.group for check in _CHECKS})
 
 
-@pytest.mark.parametrize("group", sampled(_GROUPS, ["reading", "writing"]))
 @pytest.mark.parametrize(
-    ("plugin", "scheme"), [("ram_filesystem", "ram"), ("posix_filesystem", "file")]
+    "case",
+    sampled(
+        product(_SCHEMES, _GROUPS), [("ram_filesystem", "reading"), ("posix_filesystem", "writing")]
+    ),
 )
-def test_a_plugin_conforms_in_a_worker_too(plugin, scheme, group):
+def test_a_plugin_conforms_in_a_worker_too(case):
+    plugin, group = case
+    scheme = _SCHEMES[plugin]
     ids = tuple(c.id for c in _CHECKS if c.group == group and (plugin, c.id) not in _OF_MEMORY)
     target = Target(str(installed_plugin(plugin)), "filesystem", Pass.HOST, scheme=scheme)
     with CheckProcesses(Limits()) as processes:
@@ -39,8 +46,8 @@ def test_a_plugin_conforms_in_a_worker_too(plugin, scheme, group):
     assert [outcome for outcome in result.outcomes if outcome.verdict not in _FINE] == []
 
 
-def test_the_kit_reads_where_plugins_run(run_python, tmp_path):
-    child = run_python(
+def test_the_kit_reads_where_plugins_run(run_forked, tmp_path):
+    child = run_forked(
         """
         import sys
         from modular_tf.check.filesystem.session import FilesystemSession

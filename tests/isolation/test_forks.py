@@ -93,8 +93,8 @@ _FORKED_WHILE_A_CHANNEL_IS_MADE = """
 """
 
 
-def test_a_fork_and_its_parent_have_workers_of_their_own(run_python):
-    assert run_python(_APPLICATION).stdout.splitlines() == [
+def test_a_fork_and_its_parent_have_workers_of_their_own(run_forked):
+    assert run_forked(_APPLICATION).stdout.splitlines() == [
         "True False",  # nothing of the plugin is in the process
         "{0}",  # the child reports no process of its parent
         "7",
@@ -102,8 +102,8 @@ def test_a_fork_and_its_parent_have_workers_of_their_own(run_python):
     ]
 
 
-def test_a_child_that_is_forked_during_a_call_leaves_the_answer_to_its_parent(run_python, tmp_path):
-    assert run_python(_FORKED_IN_A_HANDLER, tmp_path / "fifo").stdout == "8 True\n"
+def test_a_child_that_is_forked_during_a_call_leaves_the_answer_to_its_parent(run_forked, tmp_path):
+    assert run_forked(_FORKED_IN_A_HANDLER, tmp_path / "fifo").stdout == "8 True\n"
 
 
 def test_the_end_of_a_worker_is_seen_though_a_child_has_its_end_of_a_channel(run_python):

@@ -8,7 +8,6 @@ import shutil
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,24 +17,17 @@ import pytest
 from modular_tf.errors import (
     AlreadyExistsError,
     ClosedError,
-    ConfigError,
     InvalidArgumentError,
     ResourceExhaustedError,
     UnavailableError,
     UnimplementedError,
 )
-from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
 from modular_tf.isolation import worker as worker_module
 from modular_tf.redaction import HIDDEN, redacted
 from modular_tf.service import instances as instances_module
-from modular_tf.service.configuration import load_config
 from modular_tf.service.instances import Instances
-from tests.fixtures.interrupts import interrupt, points
 from tests.isolation.conftest import descriptors, isolated, wait_until
 
-_INTERRUPTS_IN_FINALIZERS = pytest.mark.filterwarnings(
-    "ignore::pytest.PytestUnraisableExceptionWarning"
-)
 _RAM = "ram_filesystem"
 _service = partial(isolated, isolation="none")
 
@@ -344,23 +336,6 @@ def test_of_instances_that_start_again_together_as_many_run_as_may(monkeypatch):
             assert sorted(threads.map(exists, tenants)) == [False, True]
 
 
-def test_instances_are_closed_at_once(monkeypatch):
-    closing = threading.Barrier(4)
-
-    def close(self, *, at_exit=False):
-        if self.scheme == "ram" and self.tables.place is not None:
-            closing.wait(30)  # passed by all four together
-        closed(self, at_exit=at_exit)
-
-    closed = PluginFilesystem.close
-    with _service() as service:
-        made = [*(_tenant(service, number) for number in range(3)), _named(service, "one")]
-        monkeypatch.setattr(PluginFilesystem, "close", close)
-    monkeypatch.undo()
-    assert len(made) == 4
-    assert not closing.broken
-
-
 def test_a_replaced_plugin_gets_an_instance_of_its_own(fixture_plugin, tmp_path):
     library = Path(shutil.copy(fixture_plugin(), tmp_path / "libmine.so"))
     with _service(library, bundled=False) as service:
@@ -377,19 +352,9 @@ def test_a_replaced_plugin_gets_an_instance_of_its_own(fixture_plugin, tmp_path)
         assert shared().path_exists("fixture://h/")
 
 
-def test_the_keys_are_checked(tmp_path):
-    file = tmp_path / "modular-tf.toml"
-    file.write_text("instance_idle_s = 5\nmost_instances = 3\n")
-    config = load_config({"MODULAR_TF_CONFIG": str(file)})
-    assert (config.instance_idle_s, config.most_instances) == (5, 3)
-    file.write_text("most_instances = 0\n")
-    with pytest.raises(ConfigError, match="most_instances"):
-        load_config({"MODULAR_TF_CONFIG": str(file)})
-
-
-def test_tenants_leave_nothing_behind(run_python):
+def test_tenants_leave_nothing_behind(run_forked):
     """In a process of its own: what is counted is its own alone."""
-    run_python(
+    run_forked(
         """
         import gc
         from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
@@ -419,69 +384,3 @@ def test_tenants_leave_nothing_behind(run_python):
         """,
         timeout=90,
     )
-
-
-# ---- Interrupts ----
-
-
-def _refuse(*_):
-    raise UnavailableError("it cannot be opened")
-
-
-def test_an_interrupt_while_room_is_made_takes_no_room(monkeypatch):
-    def interrupted(*_):
-        raise KeyboardInterrupt
-
-    with _service(most_instances=1) as service:
-        _tenant(service, 1)
-        monkeypatch.setattr(worker_module, "_end_left", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            _tenant(service, 2)
-        monkeypatch.undo()
-        assert _is_empty(_tenant(service, 3))
-
-
-@_INTERRUPTS_IN_FINALIZERS
-def test_an_interrupt_takes_no_room_of_shared_instances(monkeypatch):
-    with _service(most_instances=1) as service:
-        monkeypatch.setattr(instances_module, "_opened", _refuse)
-        for point in points():
-            more = False
-            with suppress(UnavailableError):
-                more = interrupt(partial(_tenant, service, point), point=point)
-            if not more:
-                break
-        assert point > 10
-        monkeypatch.undo()
-        assert _is_empty(_tenant(service, 1))
-
-
-@_INTERRUPTS_IN_FINALIZERS
-def test_an_interrupted_instance_leaves_its_name_free(service, monkeypatch):
-    spare = _named(service, "spare")
-    opened = []
-
-    def open_another(*_):
-        opened.append(made := SimpleNamespace(plugin=_RAM, is_open=True))
-        made.close = lambda **_: setattr(made, "is_open", False)
-        return made
-
-    def is_open(filesystem):
-        return filesystem is spare or filesystem.is_open
-
-    monkeypatch.setattr(instances_module, "_opened", open_another)
-    monkeypatch.setattr(instances_module, "_is_open", is_open)
-    add = partial(_named, service, "one")
-    for point in points():
-        returned = []  # also where a finalizer was interrupted
-        more = interrupt(lambda: returned.append(add()), point=point)  # noqa: B023
-        for made in returned:
-            made.close()
-        assert not any(made.is_open for made in opened), point
-        if not more:
-            break
-    assert point > 10
-    add().close()
-    assert list(service.instances()) == ["spare"]
-    monkeypatch.undo()
-    service._instances._named.pop("one")  # a stand-in

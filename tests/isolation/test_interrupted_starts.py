@@ -8,8 +8,7 @@ from itertools import islice
 import pytest
 
 from modular_tf.isolation.worker import worker_of
-from modular_tf.isolation.worker_process import WorkerProcess
-from tests.fixtures.interrupts import Interrupt, interrupt, points
+from tests.fixtures.interrupts import interrupt, points
 from tests.fixtures.matrices import sampled
 from tests.isolation.conftest import descriptors, isolated, wait_until
 
@@ -35,30 +34,29 @@ def service():
         yield made
 
 
-def test_an_interrupt_while_the_plugin_is_loaded_leaves_no_socket(service, monkeypatch):
-    before = _open_now()
+def _named(service):
+    return service.instance("ram", name="one", environment={})
 
-    def interrupted(*_):
-        raise Interrupt
 
-    monkeypatch.setattr(WorkerProcess, "wait_for_offer", interrupted)
-    for number in range(3):
-        with pytest.raises(Interrupt):
-            _started(service, number)
-    monkeypatch.undo()
-
-    wait_until(lambda: _open_now() <= before)
-    assert _started(service, 0).get_children("ram://") == []
+def _shared(service):
+    return service.shared_instance("ram", {"TENANT": "one"})
 
 
 @_IN_FINALIZERS
+@pytest.mark.parametrize("start", [_named, _shared])
 @pytest.mark.parametrize("first", sampled(range(_STRIDE), [0]))
-def test_an_interrupt_at_any_point_of_a_start_leaves_no_socket(service, first):
+def test_an_interrupt_at_any_point_of_a_start_leaves_neither_sockets_nor_a_name_nor_room(
+    service, start, first
+):
     before = _open_now()
-    with isolated(isolation="none") as other:
+    with isolated(isolation="none", most_instances=1) as other:
         for point in islice(points(), first, None, _STRIDE):
-            if not interrupt(lambda: _started(other, point).close(), point=point):  # noqa: B023
+            made = []
+            if not interrupt(lambda: made.append(start(other)), point=point):  # noqa: B023
                 break
+            for one in made:
+                one.close()
+            start(other).close()
         assert point > 10 * _STRIDE
     wait_until(lambda: _open_now() <= before)
 

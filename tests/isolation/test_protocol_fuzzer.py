@@ -6,7 +6,7 @@ import re
 
 from tests.isolation.protocol_fuzzer import build, run
 
-_MESSAGES = 3000
+_MESSAGES = 1000
 _REPLIES_FIT = 2142  # as mtf_error has LD-142
 
 

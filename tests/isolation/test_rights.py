@@ -28,12 +28,12 @@ def refused(step, number):
 
 
 @pytest.fixture
-def run_limited(run_python):
+def run_limited(run_forked):
     """Run code with `taken`, what it has given up, for a profile."""
 
     def run(profile, code):
         text = f"{_BEGIN}taken = [*give_up_rights(), *limit_reach(Profile{tuple(profile)!r}, ())]\n"
-        return run_python(text + code)
+        return run_forked(text + code)
 
     return run
 

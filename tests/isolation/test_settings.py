@@ -11,10 +11,8 @@ import pytest
 
 from modular_tf.codec import decode, encode
 from modular_tf.errors import (
-    AlreadyExistsError,
     InvalidArgumentError,
     ModularTFError,
-    NotFoundError,
     UnavailableError,
 )
 from modular_tf.filesystem.configuration import Option, Transaction
@@ -38,65 +36,12 @@ def fs(fixture_plugin):
         yield filesystem
 
 
-@pytest.fixture(params=["none", "process"])
-def anywhere(request, fixture_plugin):
-    """The filesystem of a plugin in this process or in a worker."""
-    with isolated(fixture_plugin(), bundled=False, isolation=request.param) as service:
-        yield service.filesystem("fixture")
-
-
 def _set(fs, *values):
     fs.set_filesystem_configuration_option(Option("block_size", values))
 
 
 def _block_size(fs):
     return fs.get_filesystem_configuration_option("block_size").values
-
-
-def test_options_are_read_and_set(anywhere):
-    before = {option.name: option for option in anywhere.get_filesystem_configuration()}
-    assert before["labels"] == Option("labels", (b"red", b"a\0b"), per_file=True)
-    assert anywhere.get_filesystem_configuration_keys() == ["block_size", "labels"]
-
-    anywhere.set_filesystem_configuration([Option("block_size", (1,)), Option("block_size", (2,))])
-    assert _block_size(anywhere) == (2,)
-    anywhere.set_filesystem_configuration_option(before["block_size"])
-    assert anywhere.get_filesystem_configuration_option("block_size") == before["block_size"]
-
-    for operation, given, error in (
-        ("get_filesystem_configuration_option", "nobody's", NotFoundError),
-        (
-            "set_filesystem_configuration_option",
-            Option("block_size", (-1,)),
-            InvalidArgumentError,
-        ),
-        ("set_filesystem_configuration", [Option("unknown", (b"x" * 100_000,))], NotFoundError),
-    ):
-        with pytest.raises(error) as failure:
-            getattr(anywhere, operation)(given)
-        assert (failure.value.operation, failure.value.plugin) == (operation, anywhere.plugin)
-
-
-def test_a_transaction_has_its_paths(anywhere):
-    path, transaction = "fixture://h/a", anywhere.start_transaction()
-    with pytest.raises(AlreadyExistsError, match="a transaction is running"):
-        anywhere.start_transaction()
-    with pytest.raises(NotFoundError):
-        anywhere.get_transaction_for_path(path)
-    anywhere.add_to_transaction(path, transaction)
-
-    assert anywhere.decode_transaction_token(transaction) == "/a"
-    assert anywhere.get_transaction_for_path(path).token == transaction.token
-    other = anywhere.get_or_start_transaction_for_path(path)
-    assert other.token == transaction.token
-    anywhere.end_transaction(transaction)
-    with pytest.raises(InvalidArgumentError, match="has ended"):
-        anywhere.end_transaction(transaction)
-    with pytest.raises((NotFoundError, InvalidArgumentError)):  # by another handle of it
-        anywhere.add_to_transaction(path, other)
-    with pytest.raises(NotFoundError):
-        anywhere.get_transaction_for_path(path)
-    anywhere.end_transaction(anywhere.get_or_start_transaction_for_path("fixture://h/b"))
 
 
 def test_options_are_set_again_in_the_process_that_follows(fs):
@@ -148,7 +93,7 @@ def test_a_transaction_of_a_process_that_has_ended_is_lost(fs):
 
 def test_many_threads_set_and_read_options(fs):
     def use(value):
-        for _ in range(50):
+        for _ in range(10):
             _set(fs, value)
             (found,) = _block_size(fs)
             assert found in range(1, 5)

@@ -53,12 +53,12 @@ _HELD = """
 _REFUSED = "FailedPreconditionError "
 
 
-def _lines(run_python, *code, **options):
+def _lines(run_forked, *code, **options):
     whole = "".join(map(dedent, (_IN_A_HANDLER, *code)))
-    return run_python(whole, hostile_plugin(), **options).stdout.splitlines()
+    return run_forked(whole, hostile_plugin(), **options).stdout.splitlines()
 
 
-def test_a_handler_cannot_use_the_file_that_it_interrupted(run_python):
+def test_a_handler_cannot_use_the_file_that_it_interrupted(run_forked):
     acts = ["append(b'more')", "tell()", "flush()", "sync()", "close()", "discard()"]
     code = f"""
         for act in {acts!r}:
@@ -73,7 +73,7 @@ def test_a_handler_cannot_use_the_file_that_it_interrupted(run_python):
         print(file.tell(), file.is_torn)
         file.close()
     """
-    *of_acts, refused, nothing, after = _lines(run_python, code)
+    *of_acts, refused, nothing, after = _lines(run_forked, code)
 
     assert of_acts[1::2] == [f"{act} False" for act in acts]
     for line in (*of_acts[::2], refused):
@@ -83,7 +83,7 @@ def test_a_handler_cannot_use_the_file_that_it_interrupted(run_python):
 
 
 @pytest.mark.parametrize("kind", ["append", "read"])
-def test_a_handler_may_close_the_service_whose_call_it_interrupted(run_python, kind):
+def test_a_handler_may_close_the_service_whose_call_it_interrupted(run_forked, kind):
     opened, call, expected = {
         "append": (
             "new_writable_file",
@@ -97,7 +97,7 @@ def test_a_handler_may_close_the_service_whose_call_it_interrupted(run_python, k
         interrupted(lambda: file.{call}, lambda: attempt(service.close))
         print(service.closed)
     """
-    by_close, by_call, is_closed = _lines(run_python, code)
+    by_close, by_call, is_closed = _lines(run_forked, code)
 
     assert by_close.startswith(expected)
     assert by_call.startswith(f"UnavailableError {kind} ")
@@ -110,7 +110,7 @@ def held(tmp_path):
 
 
 @pytest.mark.parametrize("call", ["hostile.path_exists('hostile://h/x')", "file.read(0, 1)"])
-def test_a_handler_cannot_call_the_plugin_that_its_thread_starts(run_python, held, call):
+def test_a_handler_cannot_call_the_plugin_that_its_thread_starts(run_forked, held, call):
     code = f"""
         def act():
             attempt(lambda: {call})
@@ -123,14 +123,14 @@ def test_a_handler_cannot_call_the_plugin_that_its_thread_starts(run_python, hel
         hostile.stat("hostile://h/data")
         file = hostile.new_random_access_file("hostile://h/data")
     """
-    in_handler, _, after = _lines(run_python, opening, _HELD, code, env=held)
+    in_handler, _, after = _lines(run_forked, opening, _HELD, code, env=held)
 
     assert in_handler.startswith(_REFUSED)
     assert "signal handler" in in_handler
     assert after == "False"  # the store of the plugin has gone with its process
 
 
-def test_an_interrupt_ends_the_wait_for_another_thread_that_starts_the_worker(run_python, held):
+def test_an_interrupt_ends_the_wait_for_another_thread_that_starts_the_worker(run_forked, held):
     code = """
         def call():
             print(hostile.path_exists("hostile://h/data"))
@@ -148,4 +148,4 @@ def test_an_interrupt_ends_the_wait_for_another_thread_that_starts_the_worker(ru
         os.unlink(held)
         other.join()
     """
-    assert _lines(run_python, _HELD, code, env=held) == ["interrupted True", "False"]
+    assert _lines(run_forked, _HELD, code, env=held) == ["interrupted True", "False"]
