@@ -7,7 +7,6 @@ import os
 import resource
 import sys
 from itertools import count
-from pathlib import Path
 
 import pytest
 from fsspec.implementations.local import LocalFileSystem
@@ -26,7 +25,6 @@ from modular_tf.filesystem.copying import COPY_BLOCK, CopyWatch, copy_through
 from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.held_writer import HeldWriter
 from modular_tf.filesystem.jobs import Job
-from modular_tf.filesystem.local_files import local
 from modular_tf.filesystem.location import Location
 from modular_tf.filesystem.trees import Item, move_by_copy
 from tests.filesystem.memory_store import MemoryStore, filesystem_of
@@ -243,44 +241,11 @@ def test_a_copy_between_filesystems_of_one_path_is_no_copy_onto_itself(store, fs
     assert other.files["/f"] == LARGE
 
 
-class ReaderOfUsers:
-    """A reader that is no subclass of ours, and knows its length or not."""
-
-    uri = "mem://h/f"
-
-    def __init__(self, content, length):
-        self._content = content
-        self.reads = 0
-        if length is not None:
-            self.known_length = lambda: length
-
-    def readinto(self, offset, buffer):
-        self.reads += 1
-        data = self._content[offset : offset + len(buffer)]
-        buffer[: len(data)] = data
-        return len(data)
-
-    def close(self):
-        pass
-
-    __enter__ = lambda self: self  # noqa: E731
-    __exit__ = lambda self, *_: None  # noqa: E731
-
-
-@pytest.mark.parametrize("length", [None, len(LARGE)])
-def test_the_end_of_a_source_takes_no_read_of_its_own(store, fs, length):
-    reader = ReaderOfUsers(LARGE, length)
-    fs.implementation.new_random_access_file = lambda uri: reader
-    copy_through(fs, "mem://h/f", fs, "mem://h/g", is_landing=True)
-
-    assert store.files["/g"] == LARGE
-    assert reader.reads == 3  # two blocks, and a short one
-    assert calls(store, "is_directory") == []
-
-
 def test_a_source_that_ends_early_is_no_copy(store, fs):
-    store.files["/g"] = b"as it was"
-    fs.implementation.new_random_access_file = lambda uri: ReaderOfUsers(b"short", 1000)
+    store.files.update({"/f": b"short", "/g": b"as it was"})
+    reader = fs.new_random_access_file("mem://h/f")
+    reader.known_length = lambda: 1000
+    fs.new_random_access_file = lambda _: reader
     with pytest.raises(DataLossError, match="ended after 5 of 1000 bytes"):
         copy_through(fs, "mem://h/f", fs, "mem://h/g")
 
@@ -516,13 +481,3 @@ def test_a_shortage_of_descriptors_is_an_error_of_this_package(store, fs, servic
     assert errors == ["new_writable_file"] * 2
     assert target.read_text() == "old"
     assert list(tmp_path.iterdir()) == [target]
-
-
-@pytest.mark.parametrize("opener", ["new_random_access_file", "new_writable_file"])
-def test_a_file_of_this_machine_that_nobody_took_is_closed(tmp_path, opener):
-    path = tmp_path / "f"
-    path.touch()
-    before = len([*Path("/proc/self/fd").iterdir()])
-    getattr(local(path).filesystem, opener)(str(path))
-
-    assert len([*Path("/proc/self/fd").iterdir()]) == before
