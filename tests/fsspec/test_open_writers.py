@@ -64,26 +64,3 @@ def test_the_end_of_the_process_writes_out_what_is_open_and_tells_what_fails():
     for file in files:
         file.write(CONTENT)
     open_at_the_end.extend([*texts, *files[:2]])
-
-
-IN_A_CLOUD = """
-import sys
-import fsspec
-import modular_tf as mtf
-service = mtf.PluginService(plugin_paths=[sys.argv[1]], bundled=False)
-service.load()
-mtf.fsspec.register(service, clobber=True, schemes=["s3"])
-uri, content = sys.argv[2], "written and not closed\\n" * 5000
-"""
-
-
-@pytest.mark.emulator
-@pytest.mark.wild
-@pytest.mark.xdist_group("fsspec at moto")
-def test_a_cloud_store_gets_what_is_open_at_the_end(run_forked, wild_plugins, s3_store):
-    arguments = wild_plugins.io_library, s3_store.uri("open-writers") + "/f"
-    for code in (
-        'writer = fsspec.open(uri, "w").open(); writer.write(content)',
-        'assert fsspec.open(uri, "r").open().read() == content',
-    ):
-        run_forked(IN_A_CLOUD + code, *arguments, env=s3_store.environment)
