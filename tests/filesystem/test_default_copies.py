@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
-import sys
-from itertools import count
 
 import pytest
 from fsspec.implementations.local import LocalFileSystem
@@ -20,7 +18,6 @@ from modular_tf.errors import (
     ResourceExhaustedError,
     UnavailableError,
 )
-from modular_tf.filesystem import copying
 from modular_tf.filesystem.copying import COPY_BLOCK, CopyWatch, copy_through
 from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.held_writer import HeldWriter
@@ -28,6 +25,7 @@ from modular_tf.filesystem.jobs import Job
 from modular_tf.filesystem.location import Location
 from modular_tf.filesystem.trees import Item, move_by_copy
 from tests.filesystem.memory_store import MemoryStore, filesystem_of
+from tests.fixtures.interrupts import interrupted
 
 LARGE = bytes(range(256)) * (COPY_BLOCK // 256) * 2 + b"end"
 
@@ -125,40 +123,17 @@ def test_a_copy_that_fails_leaves_an_old_target_as_it_was(failing, target, store
     assert store.files == before
 
 
-def is_interrupted(step, call):
-    """Return whether a call was interrupted before this step of the copying code."""
-    steps = count()
-
-    def trace(frame, event, _):
-        if frame.f_code.co_filename not in {copying.__file__, contextlib.__file__}:
-            return None
-        frame.f_trace_opcodes = True
-        if event == "opcode" and next(steps) == step:
-            sys.settrace(None)
-            raise KeyboardInterrupt
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        call()
-    except KeyboardInterrupt:
-        return True
-    finally:
-        sys.settrace(before)
-    return False
-
-
-def test_an_interrupt_at_any_step_leaves_no_unfinished_file():
-    for step in count():
+def test_an_interrupt_at_any_point_leaves_no_unfinished_file():
+    def begin():
         store = MemoryStore()
-        fs = filesystem_of(store, also=("rename_file",))
         store.files.update({"/f": b"new", "/g": b"old"})
-        if not is_interrupted(step, lambda: fs.copy_file("mem://h/f", "mem://h/g")):  # noqa: B023
-            break
-        assert store.files in ({"/f": b"new", "/g": b"old"}, {"/f": b"new", "/g": b"new"})
-    assert step > 100
-    assert store.files["/g"] == b"new"
+        return store, filesystem_of(store, also=("rename_file",))
+
+    copied = {"/f": b"new", "/g": b"new"}
+    copy = ("mem://h/f", "mem://h/g")
+    for (store, _), more in interrupted(begin, lambda made: made[1].copy_file(*copy)):
+        assert store.files in ({"/f": b"new", "/g": b"old"}, copied)
+        assert more or store.files == copied
 
 
 def test_an_interrupt_when_the_target_was_made_leaves_no_empty_file(store, fs):
@@ -375,9 +350,6 @@ def disk_of(own_service, tmp_path):
     return serve
 
 
-CLIENTS = pytest.mark.parametrize("client", ["", "file", "fsspec", "pyarrow", "pyarrow below"])
-
-
 @pytest.mark.parametrize("client", ["", "file"])
 def test_nobody_else_reads_what_replaces_a_private_file(client, store, fs, disk_of, tmp_path):
     """Neither while it arrives nor afterwards."""
@@ -398,7 +370,7 @@ def test_nobody_else_reads_what_replaces_a_private_file(client, store, fs, disk_
     assert target.stat().st_mode & 0o777 == 0o600
 
 
-@CLIENTS
+@pytest.mark.parametrize("client", ["", "file", "fsspec", "pyarrow", "pyarrow below"])
 @pytest.mark.parametrize("is_there", [True, False])
 @pytest.mark.parametrize("is_link", [True, False])
 def test_a_copy_writes_what_a_link_leads_to_and_keeps_the_mode(
