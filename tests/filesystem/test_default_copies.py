@@ -62,22 +62,25 @@ class Interrupting(CopyWatch):
 # ---- copy_file ----
 
 
-@pytest.mark.parametrize("content", [b"", b"x", LARGE], ids=len)
-@pytest.mark.parametrize("old", [{}, {"/g": b"much longer"}], ids=len)
-def test_a_copy_is_equal(content, old, store, fs):
-    store.files.update({"/f": content, **old})
-    fs.copy_file("mem://h/f", "mem://h/g")
-
-    assert store.files == {"/f": content, "/g": content}
-
-
-@pytest.mark.parametrize("target", ["mem://h/d", "mem://h/d/"])
-def test_a_directory_is_copied_into(target, store, fs):
-    store.files["/f"] = b"x"
+@pytest.mark.parametrize(
+    ("content", "old", "target", "arrived"),
+    [
+        (b"", {}, "/g", "/g"),
+        (b"", {"/g": b"longer"}, "/g", "/g"),
+        (b"x", {"/g": b"longer"}, "/g", "/g"),
+        (LARGE, {}, "/g", "/g"),
+        (LARGE, {"/g": b"shorter"}, "/g", "/g"),
+        (b"x", {}, "/d", "/d/f"),
+        (b"x", {}, "/d/", "/d/f"),
+    ],
+    ids=lambda given: given if isinstance(given, str) else str(len(given)),
+)
+def test_a_copy_is_equal_and_goes_into_a_directory(content, old, target, arrived, store, fs):
     store.dirs.add("/d")
-    fs.copy_file("mem://h/f", target)
+    store.files.update({"/f": content, **old})
+    fs.copy_file("mem://h/f", f"mem://h{target}")
 
-    assert store.files == {"/f": b"x", "/d/f": b"x"}
+    assert store.files == {"/f": content, arrived: content}
 
 
 def test_what_cannot_be_read_costs_the_target_nothing(store, fs):
@@ -241,20 +244,16 @@ def test_a_store_that_forgets_discarded_files_is_not_asked_about_the_target(stor
 # ---- rename_file ----
 
 
-def test_a_rename_is_a_copy_and_a_deletion(store, fs):
-    store.files["/f"] = b"x"
-    fs.rename_file("mem://h/f", "mem://h/g")
-
-    assert store.files == {"/g": b"x"}
-
-
-def test_a_rename_that_cannot_delete_leaves_both(store, fs):
+def test_a_rename_is_a_copy_and_a_deletion_that_leaves_both_where_it_fails(store, fs):
     store.files["/f"] = b"x"
     store.faults["delete_file", "/f"] = PermissionDeniedError("mine")
     with pytest.raises(PermissionDeniedError):
         fs.rename_file("mem://h/f", "mem://h/g")
-
     assert store.files == {"/f": b"x", "/g": b"x"}
+    store.faults.clear()
+    fs.rename_file("mem://h/f", "mem://h/g")
+
+    assert store.files == {"/g": b"x"}
 
 
 @pytest.mark.parametrize(

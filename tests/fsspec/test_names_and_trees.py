@@ -98,17 +98,6 @@ def test_long_listings_are_complete_and_in_order_and_need_no_threads(
     assert thread_starts.has_failed
 
 
-def test_trees_are_walked_found_and_globbed(ram, tree):
-    assert ram.find(tree) == [f"{tree}/a.csv", f"{tree}/b.txt", f"{tree}/sub/c.csv"]
-    assert ram.glob(f"{tree}/*.csv") == [f"{tree}/a.csv"]
-    assert ram.glob(f"ram://{tree}/**/*.csv") == [f"{tree}/a.csv", f"{tree}/sub/c.csv"]
-    assert list(ram.walk(tree)) == [
-        (tree, ["sub"], ["a.csv", "b.txt"]),
-        (f"{tree}/sub", [], ["c.csv"]),
-    ]
-    assert ram.du(tree) == 5 + 5 + 9
-
-
 def test_a_change_has_a_time_and_a_birth_has_none(ram, tree):
     age = datetime.now(timezone.utc) - ram.modified(f"{tree}/a.csv")
 
