@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
@@ -51,11 +50,10 @@ def own_service():
         yield made
 
 
-@pytest.fixture(params=["ram", "file"])
-def place(request, service, tmp_path):
-    """An empty directory in memory, and on disk."""
-    root = f"ram://{uuid.uuid4().hex}" if request.param == "ram" else f"file://{tmp_path}/root"
-    filesystem = service.filesystem(request.param)
+@pytest.fixture
+def place(service, tmp_path):
+    """An empty directory on disk."""
+    filesystem, root = service.filesystem("file"), f"file://{tmp_path}/root"
     filesystem.recursively_create_dir(root)
     return Place(filesystem, root)
 

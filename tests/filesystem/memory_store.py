@@ -175,3 +175,17 @@ def filesystem_of(
     """Make a filesystem for scheme `mem` of the essential operations, some left out or added."""
     operations = tuple(name for name in (*ESSENTIAL, *also) if name not in left_out)
     return PythonFilesystem("mem", Only(store, operations), "memory")
+
+
+def as_object_store(filesystem: Any) -> Any:
+    """Have a filesystem follow object stores, whose files know their length; return it."""
+    opened = filesystem.new_random_access_file
+
+    def with_known_length(uri: str) -> RandomAccessFile:
+        file, length = opened(uri), filesystem.stat(uri).length
+        file.known_length = lambda: length
+        return file
+
+    filesystem.is_object_store = True
+    filesystem.new_random_access_file = with_known_length
+    return filesystem

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import os
 import threading
 from pathlib import Path
 from queue import SimpleQueue
 
-import fsspec
 import pytest
 
 from modular_tf import errors
@@ -16,8 +14,7 @@ from modular_tf.filesystem import copying
 from modular_tf.filesystem.copying import CopyWatch, copy_through, read_all
 from modular_tf.filesystem.location import Location
 from modular_tf.filesystem.store_files import PiecewiseReader
-from tests.filesystem.memory_store import MemoryStore, filesystem_of
-from tests.fsspec.far_store import TOP, FarStore, serve
+from tests.filesystem.memory_store import MemoryStore, as_object_store, filesystem_of
 
 OLD, NEW = b"old" * 200_000, b"new" * 200_001
 BLOCK = 1 << 17
@@ -36,20 +33,6 @@ class Following(CopyWatch):
 
     def advance(self, n_bytes):
         self.after_piece()
-
-
-def as_object_store(filesystem):
-    """Have a filesystem follow object stores, whose files know their length."""
-    opened = filesystem.new_random_access_file
-
-    def with_known_length(uri):
-        file, length = opened(uri), filesystem.stat(uri).length
-        file.known_length = lambda: length
-        return file
-
-    filesystem.is_object_store = True
-    filesystem.new_random_access_file = with_known_length
-    return filesystem
 
 
 class Found:
@@ -188,65 +171,7 @@ def test_blocks_of_two_versions_are_no_copy_however_they_were_found(is_found_now
     assert found.target_store.files == {}
 
 
-# ---- downloads by fsspec ----
-
-
-@pytest.fixture
-def far():
-    store = FarStore()
-    store.files["/file"] = OLD * 20  # more than a piece
-    service, fs = serve(store)
-    as_object_store(fs.filesystem)
-    with service:
-        yield store, fs
-
-
-@pytest.mark.parametrize("kind", ["lpath", "outfile"])
-def test_a_download_of_two_versions_fails(far, tmp_path, kind):
-    target = tmp_path / "target"
-    store, fs = far
-    reads = []
-
-    def change(_):
-        reads.append(1)
-        if len(reads) == 2:
-            store.files["/file"] = NEW * 20
-
-    store.hooks["read"] = change
-    with pytest.raises(errors.AbortedError, match="it changed while it was read"):
-        fs.get_file(f"{TOP}/file", **{kind: target if kind == "lpath" else io.BytesIO()})
-
-    assert len(reads) > 1
-    assert not target.exists()
-
-
-class Trickle(io.RawIOBase):
-    """A raw file that takes a part of what it is given, and nothing at all at last."""
-
-    def __init__(self, room=float("inf")):
-        self.taken = bytearray()
-        self.room = room
-
-    def writable(self):
-        return True
-
-    def write(self, data):
-        if len(self.taken) >= self.room:
-            return None
-        self.taken += data[:100_001]
-        return min(len(data), 100_001)
-
-
-def test_a_file_that_takes_a_part_at_a_time_gets_all_or_it_is_an_error(far):
-    store, fs = far
-    target = Trickle()
-    fs.get_file(f"{TOP}/file", outfile=target)
-    assert target.taken == store.files["/file"]
-    with pytest.raises(BlockingIOError, match="takes no more bytes"):
-        fs.get_file(f"{TOP}/file", outfile=Trickle(room=300_000))
-
-
-# ---- files of this machine, and of a client ----
+# ---- files of this machine ----
 
 
 @pytest.fixture
@@ -254,8 +179,9 @@ def ram(service):
     return service.filesystem("ram")
 
 
-@pytest.mark.parametrize("length", [10 * BLOCK, 10 * BLOCK - 1, BLOCK + 1])
-@pytest.mark.parametrize("old", [None, b"as it was"])
+@pytest.mark.parametrize(
+    ("length", "old"), [(10 * BLOCK, None), (10 * BLOCK - 1, b"old"), (BLOCK + 1, b"old")]
+)
 def test_a_file_of_this_machine_that_shrinks_replaces_nothing(length, old, service, ram, tmp_path):
     source, target = tmp_path / "log", f"ram://shrinks{length}{old}"
     if old is not None:
@@ -263,16 +189,9 @@ def test_a_file_of_this_machine_that_shrinks_replaces_nothing(length, old, servi
             file.append(old)
     source.write_bytes(bytes(length))
     watch = Following(lambda: os.truncate(source, 10))
+    places = service.filesystem("file"), f"file://{source}", ram, target
     with pytest.raises(errors.AbortedError, match=CHANGED):
-        copy_through(
-            service.filesystem("file"),
-            f"file://{source}",
-            ram,
-            target,
-            watch,
-            BLOCK,
-            is_landing=True,
-        )
+        copy_through(*places, watch, BLOCK, is_landing=True)
     assert (ram.read_file(target) if ram.path_exists(target) else None) == old
 
 
@@ -293,15 +212,3 @@ def test_a_file_of_the_system_that_is_shorter_than_it_says_is_copied(service, ra
     copy_through(service.filesystem("file"), f"file://{source}", ram, "ram://online")
 
     assert ram.read_file("ram://online") == content
-
-
-def test_a_file_of_fsspec_that_shrinks_does_not_arrive(own_service):
-    memory = fsspec.filesystem("memory")
-    memory.pipe_file("/shrinks", bytes(40 * BLOCK))  # more than is read ahead
-    own_service.register_filesystem("memory", memory)
-    source, ram = own_service.filesystem("memory"), own_service.filesystem("ram")
-    watch = Following(lambda: memory.pipe_file("/shrinks", bytes(10)))
-    with pytest.raises(errors.DataLossError, match="it ended after"):
-        copy_through(source, "memory://shrinks", ram, "ram://f", watch, BLOCK, is_landing=True)
-
-    assert not ram.path_exists("ram://f")

@@ -5,9 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
-import sys
-from itertools import count
-from pathlib import Path
 
 import pytest
 from fsspec.implementations.local import LocalFileSystem
@@ -21,15 +18,14 @@ from modular_tf.errors import (
     ResourceExhaustedError,
     UnavailableError,
 )
-from modular_tf.filesystem import copying
 from modular_tf.filesystem.copying import COPY_BLOCK, CopyWatch, copy_through
 from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.held_writer import HeldWriter
 from modular_tf.filesystem.jobs import Job
-from modular_tf.filesystem.local_files import local
 from modular_tf.filesystem.location import Location
 from modular_tf.filesystem.trees import Item, move_by_copy
 from tests.filesystem.memory_store import MemoryStore, filesystem_of
+from tests.fixtures.interrupts import interrupted
 
 LARGE = bytes(range(256)) * (COPY_BLOCK // 256) * 2 + b"end"
 
@@ -66,22 +62,25 @@ class Interrupting(CopyWatch):
 # ---- copy_file ----
 
 
-@pytest.mark.parametrize("content", [b"", b"x", LARGE], ids=len)
-@pytest.mark.parametrize("old", [{}, {"/g": b"much longer"}], ids=len)
-def test_a_copy_is_equal(content, old, store, fs):
-    store.files.update({"/f": content, **old})
-    fs.copy_file("mem://h/f", "mem://h/g")
-
-    assert store.files == {"/f": content, "/g": content}
-
-
-@pytest.mark.parametrize("target", ["mem://h/d", "mem://h/d/"])
-def test_a_directory_is_copied_into(target, store, fs):
-    store.files["/f"] = b"x"
+@pytest.mark.parametrize(
+    ("content", "old", "target", "arrived"),
+    [
+        (b"", {}, "/g", "/g"),
+        (b"", {"/g": b"longer"}, "/g", "/g"),
+        (b"x", {"/g": b"longer"}, "/g", "/g"),
+        (LARGE, {}, "/g", "/g"),
+        (LARGE, {"/g": b"shorter"}, "/g", "/g"),
+        (b"x", {}, "/d", "/d/f"),
+        (b"x", {}, "/d/", "/d/f"),
+    ],
+    ids=lambda given: given if isinstance(given, str) else str(len(given)),
+)
+def test_a_copy_is_equal_and_goes_into_a_directory(content, old, target, arrived, store, fs):
     store.dirs.add("/d")
-    fs.copy_file("mem://h/f", target)
+    store.files.update({"/f": content, **old})
+    fs.copy_file("mem://h/f", f"mem://h{target}")
 
-    assert store.files == {"/f": b"x", "/d/f": b"x"}
+    assert store.files == {"/f": content, arrived: content}
 
 
 def test_what_cannot_be_read_costs_the_target_nothing(store, fs):
@@ -127,40 +126,17 @@ def test_a_copy_that_fails_leaves_an_old_target_as_it_was(failing, target, store
     assert store.files == before
 
 
-def is_interrupted(step, call):
-    """Return whether a call was interrupted before this step of the copying code."""
-    steps = count()
-
-    def trace(frame, event, _):
-        if frame.f_code.co_filename not in {copying.__file__, contextlib.__file__}:
-            return None
-        frame.f_trace_opcodes = True
-        if event == "opcode" and next(steps) == step:
-            sys.settrace(None)
-            raise KeyboardInterrupt
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        call()
-    except KeyboardInterrupt:
-        return True
-    finally:
-        sys.settrace(before)
-    return False
-
-
-def test_an_interrupt_at_any_step_leaves_no_unfinished_file():
-    for step in count():
+def test_an_interrupt_at_any_point_leaves_no_unfinished_file():
+    def begin():
         store = MemoryStore()
-        fs = filesystem_of(store, also=("rename_file",))
         store.files.update({"/f": b"new", "/g": b"old"})
-        if not is_interrupted(step, lambda: fs.copy_file("mem://h/f", "mem://h/g")):  # noqa: B023
-            break
-        assert store.files in ({"/f": b"new", "/g": b"old"}, {"/f": b"new", "/g": b"new"})
-    assert step > 100
-    assert store.files["/g"] == b"new"
+        return store, filesystem_of(store, also=("rename_file",))
+
+    copied = {"/f": b"new", "/g": b"new"}
+    copy = ("mem://h/f", "mem://h/g")
+    for (store, _), more in interrupted(begin, lambda made: made[1].copy_file(*copy)):
+        assert store.files in ({"/f": b"new", "/g": b"old"}, copied)
+        assert more or store.files == copied
 
 
 def test_an_interrupt_when_the_target_was_made_leaves_no_empty_file(store, fs):
@@ -243,44 +219,11 @@ def test_a_copy_between_filesystems_of_one_path_is_no_copy_onto_itself(store, fs
     assert other.files["/f"] == LARGE
 
 
-class ReaderOfUsers:
-    """A reader that is no subclass of ours, and knows its length or not."""
-
-    uri = "mem://h/f"
-
-    def __init__(self, content, length):
-        self._content = content
-        self.reads = 0
-        if length is not None:
-            self.known_length = lambda: length
-
-    def readinto(self, offset, buffer):
-        self.reads += 1
-        data = self._content[offset : offset + len(buffer)]
-        buffer[: len(data)] = data
-        return len(data)
-
-    def close(self):
-        pass
-
-    __enter__ = lambda self: self  # noqa: E731
-    __exit__ = lambda self, *_: None  # noqa: E731
-
-
-@pytest.mark.parametrize("length", [None, len(LARGE)])
-def test_the_end_of_a_source_takes_no_read_of_its_own(store, fs, length):
-    reader = ReaderOfUsers(LARGE, length)
-    fs.implementation.new_random_access_file = lambda uri: reader
-    copy_through(fs, "mem://h/f", fs, "mem://h/g", is_landing=True)
-
-    assert store.files["/g"] == LARGE
-    assert reader.reads == 3  # two blocks, and a short one
-    assert calls(store, "is_directory") == []
-
-
 def test_a_source_that_ends_early_is_no_copy(store, fs):
-    store.files["/g"] = b"as it was"
-    fs.implementation.new_random_access_file = lambda uri: ReaderOfUsers(b"short", 1000)
+    store.files.update({"/f": b"short", "/g": b"as it was"})
+    reader = fs.new_random_access_file("mem://h/f")
+    reader.known_length = lambda: 1000
+    fs.new_random_access_file = lambda _: reader
     with pytest.raises(DataLossError, match="ended after 5 of 1000 bytes"):
         copy_through(fs, "mem://h/f", fs, "mem://h/g")
 
@@ -301,20 +244,16 @@ def test_a_store_that_forgets_discarded_files_is_not_asked_about_the_target(stor
 # ---- rename_file ----
 
 
-def test_a_rename_is_a_copy_and_a_deletion(store, fs):
-    store.files["/f"] = b"x"
-    fs.rename_file("mem://h/f", "mem://h/g")
-
-    assert store.files == {"/g": b"x"}
-
-
-def test_a_rename_that_cannot_delete_leaves_both(store, fs):
+def test_a_rename_is_a_copy_and_a_deletion_that_leaves_both_where_it_fails(store, fs):
     store.files["/f"] = b"x"
     store.faults["delete_file", "/f"] = PermissionDeniedError("mine")
     with pytest.raises(PermissionDeniedError):
         fs.rename_file("mem://h/f", "mem://h/g")
-
     assert store.files == {"/f": b"x", "/g": b"x"}
+    store.faults.clear()
+    fs.rename_file("mem://h/f", "mem://h/g")
+
+    assert store.files == {"/g": b"x"}
 
 
 @pytest.mark.parametrize(
@@ -410,9 +349,6 @@ def disk_of(own_service, tmp_path):
     return serve
 
 
-CLIENTS = pytest.mark.parametrize("client", ["", "file", "fsspec", "pyarrow", "pyarrow below"])
-
-
 @pytest.mark.parametrize("client", ["", "file"])
 def test_nobody_else_reads_what_replaces_a_private_file(client, store, fs, disk_of, tmp_path):
     """Neither while it arrives nor afterwards."""
@@ -433,7 +369,7 @@ def test_nobody_else_reads_what_replaces_a_private_file(client, store, fs, disk_
     assert target.stat().st_mode & 0o777 == 0o600
 
 
-@CLIENTS
+@pytest.mark.parametrize("client", ["", "file", "fsspec", "pyarrow", "pyarrow below"])
 @pytest.mark.parametrize("is_there", [True, False])
 @pytest.mark.parametrize("is_link", [True, False])
 def test_a_copy_writes_what_a_link_leads_to_and_keeps_the_mode(
@@ -516,13 +452,3 @@ def test_a_shortage_of_descriptors_is_an_error_of_this_package(store, fs, servic
     assert errors == ["new_writable_file"] * 2
     assert target.read_text() == "old"
     assert list(tmp_path.iterdir()) == [target]
-
-
-@pytest.mark.parametrize("opener", ["new_random_access_file", "new_writable_file"])
-def test_a_file_of_this_machine_that_nobody_took_is_closed(tmp_path, opener):
-    path = tmp_path / "f"
-    path.touch()
-    before = len([*Path("/proc/self/fd").iterdir()])
-    getattr(local(path).filesystem, opener)(str(path))
-
-    assert len([*Path("/proc/self/fd").iterdir()]) == before

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import pytest
 
 from modular_tf.errors import (
@@ -27,20 +29,23 @@ def calls(store, operation):
 # ---- recursively_create_dir ----
 
 
-def test_missing_parents_are_created_downwards(store, fs):
-    fs.recursively_create_dir("mem://h/a/b/c")
+@pytest.mark.parametrize(
+    ("paths", "error", "made"),
+    [
+        (["/a/b/c"], None, {"/a", "/a/b", "/a/b/c"}),
+        (["/d", "/d/", "//d//", "/d/."], None, set()),
+        (["//a///b/", "/x/y/../z"], None, {"/a", "/a/b", "/x", "/x/y", "/x/z"}),  # as TensorFlow
+        (["/f", "/f/x", "/f/x/y"], FailedPreconditionError, set()),  # below a file
+    ],
+)
+def test_what_is_missing_of_a_path_is_made_and_what_is_there_is_fine(paths, error, made, store, fs):
+    store.dirs.add("/d")
+    store.files["/f"] = b""
+    for path in paths * 2:
+        with pytest.raises(error) if error else nullcontext():
+            fs.recursively_create_dir(f"mem://h{path}")
 
-    assert store.dirs == {"/", "/a", "/a/b", "/a/b/c"}
-    assert calls(store, "create_dir") == ["mem://h/a", "mem://h/a/b", "mem://h/a/b/c"]
-
-
-@pytest.mark.parametrize("uri", ["mem://h/a", "mem://h/a/", "mem://h//a//", "mem://h/a/."])
-def test_what_is_there_is_fine_every_time(uri, store, fs):
-    store.dirs.add("/a")
-    fs.recursively_create_dir(uri)
-    fs.recursively_create_dir(uri)
-
-    assert store.dirs == {"/", "/a"}
+    assert store.dirs == {"/", "/d", *made}
 
 
 @pytest.mark.parametrize("uri", ["mem://h", "mem://", ""])
@@ -56,24 +61,6 @@ def test_a_root_that_is_not_there_ends_too(store, fs):
         fs.recursively_create_dir("mem://h/a")
 
     assert store.dirs == set()
-
-
-@pytest.mark.parametrize(
-    ("path", "made"),
-    [("//a///b/", {"/a", "/a/b"}), ("/x/y/../z", {"/x", "/x/y", "/x/z"})],
-)
-def test_slashes_and_dots_make_the_same_directories_as_tensorflow(path, made, store, fs):
-    fs.recursively_create_dir(f"mem://h{path}")
-    assert store.dirs == {"/", *made}
-
-
-def test_a_file_in_the_way_is_an_error_and_nothing_is_made(store, fs):
-    store.files["/f"] = b""
-    for uri in ("mem://h/f", "mem://h/f/x", "mem://h/f/x/y"):
-        with pytest.raises(FailedPreconditionError):
-            fs.recursively_create_dir(uri)
-
-    assert store.dirs == {"/"}
 
 
 def test_other_errors_stop_and_what_was_made_stays(store, fs):
@@ -121,12 +108,9 @@ def test_a_tree_goes_and_its_surroundings_stay_and_a_file_goes_as_such(tree, fs)
     assert tree.files == {}
 
 
-def test_nothing_there_is_not_found_with_tensorflows_counts(fs):
+def test_what_is_not_there_is_told_with_tensorflows_counts(tree, fs):
     assert undeleted(fs, "absent", NotFoundError) == (0, 1)
-
-
-def test_a_path_under_a_file_is_no_directory(tree, fs):
-    assert undeleted(fs, "kept/x", FailedPreconditionError) == (0, 1)
+    assert undeleted(fs, "kept/x", FailedPreconditionError) == (0, 1)  # under a file
 
 
 def test_siblings_of_what_cannot_be_deleted_go_and_the_first_cause_is_told(tree, fs):

@@ -40,18 +40,19 @@ def watchful_plugin():
     return built("watchful", "PATIENCE_US=100000")
 
 
-@pytest.mark.parametrize("name", CALLS)
 @in_a_fork
-def test_the_filesystem_is_cleaned_up_after_the_call(name, watchful_plugin):
-    service, other = service_of(watchful_plugin), service_of(watchful_plugin)
-    fs, watcher = service.filesystem("watch"), other.filesystem("watch")
-    call = CALLS[name](fs)
-    view = fs.new_read_only_memory_region_from_file("watch://h/quick").view()  # rests, as it may
-    thread = threading.Thread(target=call, daemon=True)
-    thread.start()
-    while watcher.get_file_size("watch://h/inside") == 0:
-        assert thread.is_alive()
-    service.close_at_exit()
-    thread.join()
-    assert watcher.get_file_size("watch://h/cleanups") == 1
-    assert bytes(view) == b"0123456789"
+def test_the_filesystem_is_cleaned_up_after_the_call(watchful_plugin):
+    for name, prepare in CALLS.items():
+        service, other = service_of(watchful_plugin), service_of(watchful_plugin)
+        fs, watcher = service.filesystem("watch"), other.filesystem("watch")
+        call = prepare(fs)
+        view = fs.new_read_only_memory_region_from_file("watch://h/quick").view()  # it may rest
+        cleanups = watcher.get_file_size("watch://h/cleanups")
+        thread = threading.Thread(target=call, daemon=True)
+        thread.start()
+        while watcher.get_file_size("watch://h/inside") == 0:
+            assert thread.is_alive(), name
+        service.close_at_exit()
+        thread.join()
+        assert watcher.get_file_size("watch://h/cleanups") == cleanups + 1, name
+        assert bytes(view) == b"0123456789"

@@ -23,34 +23,19 @@ def judge(work):
             work()
 
     print(*growth(one_round))
-
-def filesystem(scheme):
-    service = PluginService()
-    service.load()
-    return service.filesystem(scheme)
 """
 
-_FILES = """
-uri, = given
-fs = filesystem(uri.partition("://")[0])
-fs.recursively_create_dir(uri.rpartition("/")[0])
-with fs.new_writable_file(uri) as file:
-    file.append(bytes(5000))
-
-def work():
-    with fs.new_random_access_file(uri) as file:
-        file.read(0, 5000)
-        file.readinto(10, bytearray(100))
-
-judge(work)
-assert fs.open_count == 0
-"""
-_STREAMS_REGIONS_AND_FAILURES = """
-fs = filesystem("")
+_FILES_AND_FAILURES = """
+service = PluginService()
+service.load()
+fs = service.filesystem("")
 
 def work():
     with fs.open("f", "w") as file:
         file.write("content")
+    with fs.new_random_access_file("f") as file:
+        file.read(0, 5000)
+        file.readinto(1, bytearray(100))
     with fs.open("f") as file:
         file.read()
     with fs.new_read_only_memory_region_from_file("f") as region:
@@ -89,22 +74,17 @@ judge(work)
 # cffi handle and a path; a service its registries, records, and the probes of its candidates.
 _OF_A_FILE, _OF_A_SERVICE = 100, 2_000
 _WORK = {
-    "files": (_FILES, 500, _OF_A_FILE, ""),
-    "files of ram": (_FILES, 500, _OF_A_FILE, "ram://d/f"),
-    "streams, regions and failures": (_STREAMS_REGIONS_AND_FAILURES, 100, _OF_A_FILE, ""),
-    "services": (_SERVICES, 20, _OF_A_SERVICE, "the fixture plugin"),
-    "abandoned services": (_ABANDONED_SERVICES, 20, _OF_A_SERVICE, "the fixture plugin"),
+    "files and failures": (_FILES_AND_FAILURES, 100, _OF_A_FILE),
+    "services": (_SERVICES, 20, _OF_A_SERVICE),
+    "abandoned services": (_ABANDONED_SERVICES, 20, _OF_A_SERVICE),
 }
 
 
 @pytest.mark.parametrize("work", _WORK)
-def test_work_leaves_nothing_behind(work, fixture_plugin, run_python, tmp_path):
-    code, times, most, given = _WORK[work]
-    if work == "files":
-        given = f"file://{tmp_path}/d/f"
-    elif "services" in work:
-        given = fixture_plugin("good")
-    found = run_python(_START + code, str(times), given, env=COUNTED).stdout
+def test_work_leaves_nothing_behind(work, fixture_plugin, run_python):
+    code, times, most = _WORK[work]
+    plugin = fixture_plugin("good")
+    found = run_python(_START + code, str(times), plugin, env=COUNTED).stdout
     growth = Growth(*map(int, found.split()))
 
     assert growth.memory < times * most

@@ -6,9 +6,7 @@ import errno
 import os
 import tempfile
 import threading
-import time
 from _thread import allocate_lock, start_new_thread
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -36,36 +34,22 @@ def foreign_thread():
         assert ended.acquire(timeout=PATIENCE_S)
 
 
-def test_a_thread_that_works_is_waited_for(foreign_thread):
-    done = []
-
-    def work():
-        end = time.monotonic() + 0.3
-        while time.monotonic() < end:
-            pass
-        done.append(True)
-
-    foreign_thread(work)
-    assert wait_until_idle(PATIENCE_S)
-    assert done
-
-
-def test_a_thread_that_waits_is_not(foreign_thread):
-    may_end = threading.Event()
-    foreign_thread(may_end.wait)
-    assert wait_until_idle(PATIENCE_S)
-    may_end.set()
-
-
 def run_until(may_end):
     while not may_end.is_set():
         pass
 
 
-def test_patience_ends(foreign_thread):
+def test_a_thread_that_works_is_waited_for_with_patience_and_one_that_waits_is_not(foreign_thread):
     may_end = threading.Event()
-    foreign_thread(partial(run_until, may_end))
+    foreign_thread(may_end.wait)
+    assert wait_until_idle(PATIENCE_S)
+    works, may_rest = threading.Event(), threading.Event()
+    foreign_thread(lambda: (works.set(), run_until(may_rest), may_end.wait()))
+    assert works.wait(PATIENCE_S)
     assert not wait_until_idle(0.05)
+    threading.Timer(0.1, may_rest.set).start()
+    assert wait_until_idle(PATIENCE_S)
+    assert may_rest.is_set()
     may_end.set()
 
 

@@ -15,62 +15,69 @@ from modular_tf.filesystem.workarounds.store import Store
 from modular_tf.service import service as service_module
 from modular_tf.service.service import PluginService
 from tests.filesystem.counted import begin, counted, ended, is_closed
-from tests.filesystem.plugins import service_of
 from tests.fixtures.forked_children import in_a_fork
 
+open_at_the_end = []
+WRITTEN = "text", "binary", "raw"
 
-@counted(**ended(files=4, writers=2))
-def test_an_abandoned_file_is_closed_then_cleaned_up():
+
+def opened():
+    """Return a service, its filesystem, and files of each kind, with something written."""
     service, fs = begin()
-    writer = fs.new_writable_file("fixture://h/f")
-    writer.append(b"written")
-    del writer
+    files = [fs.open("fixture://h/text", "w"), fs.open("fixture://h/binary", "ab")]
+    files[0].write("kept")
+    files[1].write(b"kept")
+    files.append(fs.new_writable_file("fixture://h/raw"))
+    files[2].append(b"kept")
+    return service, fs, [*files, fs.new_random_access_file("fixture://h/raw")]
+
+
+def drop_files():
+    service, fs, files = opened()
+    files.clear()
     gc.collect()
     assert fs.open_count == 0
-    reader = fs.new_random_access_file("fixture://h/f")
-    assert reader.read(0, 9) == b"written"
-    del reader
-    assert fs.open_count == 0
-    stream = fs.open("fixture://h/f", "w")
-    stream.write("by a stream")
-    del stream
-    gc.collect()
-    assert fs.open("fixture://h/f").read() == "by a stream"
-    gc.collect()
+    assert [fs.stat(f"fixture://h/{name}").length for name in WRITTEN] == [4] * 3
     service.close()
 
 
-@counted(**ended(files=4, writers=3, inits=2))
-def test_a_service_closes_what_is_open_and_writes_out_streams():
-    service, fs = begin()
-    other, _ = begin()
-    text, binary = fs.open("fixture://h/text", "w"), fs.open("fixture://h/binary", "ab")
-    text.write("kept")
-    binary.write(b"kept too")
-    writer = fs.new_writable_file("fixture://h/raw")
-    reader = fs.new_random_access_file("fixture://h/raw")
+def close_service():
+    service, fs, files = opened()
     assert fs.open_count == 4
     service.close()
+    text, binary, writer, reader = files
     assert text.closed
     assert binary.closed
     assert is_closed(lambda: writer.append(b"x"))
     assert is_closed(lambda: reader.read(0, 1))
     assert is_closed(lambda: fs.path_exists("/"))
-    for closed in (text, binary, writer, reader, service, other):
+    for closed in (*files, service):
         closed.close()
 
 
-open_at_the_end = []
+def drop_service():
+    service, fs, files = opened()
+    del service, fs
+    gc.collect()
+    assert files[3].read(0, 4) == b"kept"
+    files[2].append(b"more")
+    while files:
+        del files[-1]
+        gc.collect()
 
 
-@counted(**ended(files=3, writers=2))
-def test_the_end_of_the_process_is_an_end_of_service():
-    service, fs = begin()
-    stream = fs.open("fixture://h/f", "w")
-    stream.write("kept")
-    writer = fs.new_writable_file("fixture://h/g")
-    reader = fs.new_random_access_file("fixture://h/g")
-    open_at_the_end.extend([service, stream, writer, reader])
+ENDINGS = {
+    "the files are dropped": drop_files,
+    "the service is closed": close_service,
+    "the service is dropped": drop_service,
+    "the process ends": lambda: open_at_the_end.extend(opened()),
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@counted(**ended(files=4, writers=3))
+def test_what_is_open_is_written_out_and_cleaned_up_once(ending):
+    ENDINGS[ending]()
 
 
 @pytest.mark.parametrize("ending", ["service", "process"])
@@ -91,39 +98,23 @@ def test_what_is_open_at_the_end_arrives(ending, tmp_path, run_forked):
     assert (tmp_path / "f").read_text() == "kept"
 
 
-@counted(**ended(files=4, writers=2))
-def test_files_outlive_the_last_reference_to_their_service():
-    service, fs = begin()
-    with fs.new_writable_file("fixture://h/f") as writer:
-        writer.append(b"abc")
-    reader = fs.new_random_access_file("fixture://h/f")
-    view = fs.new_read_only_memory_region_from_file("fixture://h/f").view()
-    writer = fs.new_writable_file("fixture://h/g")
-    del service, fs
-    gc.collect()
-    assert reader.read(0, 3) == b"abc"
-    assert view == b"abc"
-    writer.append(b"x")
-    del reader
-    gc.collect()
-    del writer
-    gc.collect()
-    assert view == b"abc"
-    del view
-    gc.collect()
-
-
+@pytest.mark.parametrize("is_dropped", [False, True])
 @counted(**ended(files=2, writers=1))
-def test_memory_outlives_the_service_that_is_closed():
+def test_memory_outlives_the_service(is_dropped):
     service, fs = begin()
     with fs.new_writable_file("fixture://h/f") as writer:
         writer.append(b"abc")
     region = fs.new_read_only_memory_region_from_file("fixture://h/f")
     view = region.view()
-    service.close()
+    if not is_dropped:
+        service.close()
+    del service, fs
+    gc.collect()
     assert view == region.view() == b"abc"
     region.close()
     assert view == b"abc"
+    del view
+    gc.collect()
 
 
 @counted(inits=1, cleanups=1, files_opened=2)
@@ -178,16 +169,6 @@ def test_a_closed_service_says_so(own_service):
     assert own_service.schemes() == {}
     assert ram.open_count == 0
     assert below.closed  # though its stream was detached from it
-
-
-def test_services_do_not_see_each_others_files(fixture_plugin):
-    library = fixture_plugin("good")
-    with service_of(library) as one, service_of(library) as two:
-        one.filesystem("fixture").create_dir("fixture://h/only-here")
-
-        assert not two.filesystem("fixture").path_exists("fixture://h/only-here")
-        one.close()
-        two.filesystem("fixture").create_dir("fixture://h/still-works")
 
 
 @in_a_fork
@@ -260,22 +241,6 @@ def test_a_service_that_is_closed_in_the_middle_of_a_write_writes_out_the_rest(
         busy.close()
 
     assert (tmp_path / "other").read_text() == "kept"
-
-
-def test_another_thread_that_closes_a_filesystem_may_be_faster(own_service):
-    class TakenByAnother(list):
-        def __bool__(self):
-            was_there = len(self) > 0
-            self.clear()
-            return was_there
-
-    filesystem = own_service.filesystem("ram")
-    filesystem._close_results = TakenByAnother()
-
-    filesystem.close()
-
-    with pytest.raises(ClosedError):
-        filesystem.path_exists("ram://x")
 
 
 @pytest.mark.parametrize("scheme", ["file", "ram"])
@@ -391,6 +356,5 @@ def test_children_share_too():
 
 
 @counted(inits=2, cleanups=1)
-def test_children_for_which_init_is_called_anew_share_that():
-    """It is called once for all, not once for each."""
+def test_children_share_an_init_that_is_called_anew():
     share_with_a_child(anew=True)

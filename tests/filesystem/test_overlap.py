@@ -5,11 +5,9 @@ from __future__ import annotations
 import fsspec
 import pytest
 
-from modular_tf import gfile
 from modular_tf.filesystem.local_files import LocalFiles
 from modular_tf.filesystem.location import Overlap, identity, is_link, is_one_name, overlap
 from modular_tf.filesystem.python_filesystem import as_filesystem
-from modular_tf.service.service import PluginService
 from tests.filesystem.memory_store import MemoryStore
 
 APART, SAME, HOLDS, WITHIN = Overlap.APART, Overlap.SAME, Overlap.HOLDS, Overlap.WITHIN
@@ -92,17 +90,3 @@ def test_a_link_and_what_it_leads_to_have_two_names(service, folder):
     assert is_one_name((local, "link/src/f"), (local, "real/src/f"))
     assert not is_one_name((local, "to_f"), (local, "real/src/f"))
     assert not is_one_name((local, "hard"), (local, "real/src/f"))
-
-
-# ---- what that keeps ----
-
-
-def test_two_schemes_of_one_filesystem_of_python_lose_no_file():
-    memory = fsspec.filesystem("memory")
-    memory.pipe_file("/overlap/f", b"kept")
-    with PluginService() as service:
-        for scheme in ("mone", "mtwo"):
-            service.register_filesystem(scheme, memory)
-        gfile.using(service).copy("mone://overlap/f", "mtwo://overlap/f", overwrite=True)
-
-    assert memory.cat_file("/overlap/f") == b"kept"

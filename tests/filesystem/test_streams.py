@@ -44,13 +44,6 @@ def test_a_reader_is_a_buffered_reader(place):
         assert file.read() == _LARGE[1024:]
 
 
-def test_writers_are_what_io_makes(place):
-    with place.fs.open(place / "f", "w") as text, place.fs.open(place / "g", "wb") as binary:
-        assert isinstance(text, io.TextIOWrapper)
-        assert isinstance(text.buffer, io.BufferedWriter)
-        assert isinstance(binary, io.BufferedWriter)
-
-
 def test_whole_files_of_every_size_are_read(place):
     for size in (0, 1, 2, 4095, 4096, 65535, 65536, 65537, (1 << 17) - 1, 1 << 17, (1 << 17) + 1):
         uri = place.write("f", _LARGE[:size])

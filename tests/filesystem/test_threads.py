@@ -6,13 +6,11 @@ import os
 import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 
 import pytest
 
-from modular_tf.errors import ClosedError, DataLossError, NotFoundError
+from modular_tf.errors import ClosedError, DataLossError
 from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
-from modular_tf.service.service import PluginService
 from tests.filesystem.plugins import built, service_of
 
 _THREADS = 8
@@ -71,31 +69,6 @@ def test_a_read_that_is_under_way_ends_before_what_it_reads_from(what):
                 assert other.read(1, 3) == b"bbb"
 
             assert read.result(60) == b"aaa"
-
-
-def test_a_service_closes_under_eight_threads_that_use_it(tmp_path):
-    (tmp_path / "f").write_bytes(b"content")
-    for _ in range(3):
-        service = PluginService()
-        service.load()
-        fs = service.filesystem("")
-        going = threading.Barrier(_THREADS + 1)
-
-        def use(fs=fs, going=going):
-            going.wait(60)
-            with suppress(ClosedError):
-                while True:
-                    with fs.new_random_access_file(str(tmp_path / "f")) as file:
-                        assert file.read(0, 100) == b"content"
-                    assert fs.path_exists(str(tmp_path))
-
-        with ThreadPoolExecutor(_THREADS) as pool:
-            users = [pool.submit(use) for _ in range(_THREADS)]
-            going.wait(60)
-            service.close()
-            for user in users:
-                user.result(60)
-        assert fs.open_count == 0
 
 
 @pytest.mark.parametrize("is_store", [True, False])
@@ -166,13 +139,6 @@ def test_mixed_operations_of_eight_threads_get_every_byte_right(place):
     assert place.fs.open_count == 0
 
 
-def test_the_same_directories_are_made_by_all_threads(place):
-    together(lambda number: place.fs.recursively_create_dir(place / "a/b/c/d"))
-    together(lambda number: place.fs.recursively_create_dir(place / f"a/b/{number}/c"))
-
-    assert place.fs.get_children(place / "a/b") == [*map(str, range(_THREADS)), "c"]
-
-
 def test_a_writer_of_many_threads_loses_nothing(place):
     with place.fs.new_writable_file(place / "f") as file:
         together(lambda number: [file.append(bytes([number]) * 100) for _ in range(100)])
@@ -182,19 +148,6 @@ def test_a_writer_of_many_threads_loses_nothing(place):
     assert len(data) == 100 * 100 * _THREADS
     for at in range(0, len(data), 100):  # each append lies in one piece
         assert data[at : at + 100] == data[at : at + 1] * 100
-
-
-def test_one_name_is_created_and_deleted_by_all_threads(place):
-    def work(number):
-        for _ in range(_STEPS):
-            with suppress(NotFoundError):
-                place.write("contested", bytes([number]) * 10)
-                seen = place.read("contested")
-                assert len(set(seen)) <= 2, seen
-                place.fs.delete_file(place / "contested")
-
-    together(work)
-    assert place.fs.open_count == 0
 
 
 def test_registering_and_looking_up_go_together(own_service):

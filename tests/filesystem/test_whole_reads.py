@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
-import re
 import threading
 from pathlib import Path
 
 import pytest
 
 from modular_tf.errors import ModularTFError, NotFoundError
-from modular_tf.filesystem import plugin_filesystem, store_files
+from modular_tf.filesystem import plugin_filesystem
 from modular_tf.filesystem.files import SHORT_FILE, RandomAccessFile
 from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.store_files import PiecewiseReader
-from modular_tf.native.ffi import ffi, lib
 from tests.fixtures.interrupts import interrupted
 
 
@@ -101,80 +98,9 @@ def test_a_read_in_pieces_ends_when_all_of_them_have_come():
     assert sorted(offset for offset, _ in file.reads) == [0, 4, 8]
 
 
-def flags_of_memory(data):
-    """Return the flags that the kernel has for the memory of the byte in the middle."""
-    middle = int(ffi.cast("uintptr_t", ffi.from_buffer("char[]", data))) + len(data) // 2
-    found = ""
-    for line in Path("/proc/self/smaps").read_text().splitlines():
-        if mapped := re.match(r"([0-9a-f]+)-([0-9a-f]+) ", line):
-            found = line if int(mapped[1], 16) <= middle < int(mapped[2], 16) else ""
-        elif found and line.startswith("VmFlags:"):
-            return line.split()[1:]
-    raise AssertionError("the bytes lie in no mapping")
-
-
-_LONG = 40 << 20
-_DONTNEED = 4  # MADV_DONTNEED
-
-
-def pages_of(target):
-    """Return the numbers of the first page wholly within some memory and of that behind it."""
-    page = os.sysconf("SC_PAGE_SIZE")
-    start = int(ffi.cast("uintptr_t", ffi.from_buffer("char[]", target)))
-    return -(-start // page), (start + len(target)) // page
-
-
-def fresh_bytes_without_pages(n):
-    """Return fresh bytes, of a free part of the heap too, of which no page is there."""
-    data, target = plugin_filesystem.fresh_bytes(n)
-    first, end = (number * os.sysconf("SC_PAGE_SIZE") for number in pages_of(target))
-    address, size = ctypes.c_void_p(first), ctypes.c_size_t(end - first)
-    assert ctypes.CDLL(None).madvise(address, size, _DONTNEED) == 0
-    return data, target
-
-
-def are_present(target):
-    """Return whether all pages that lie wholly within some memory are there."""
-    first, end = pages_of(target)
-    with Path("/proc/self/pagemap").open("rb", buffering=0) as pages:
-        entries = os.pread(pages.fileno(), 8 * (end - first), 8 * first)
-    # The kernel may be moving a page just now, which then counts as one in swap.
-    return all(last_byte & 0xC0 for last_byte in entries[7::8])
-
-
-def test_pages_are_brought_before_anything_has_come(monkeypatch):
-    """A file of a store does not answer before."""
-    may_answer, seen = threading.Event(), []
-    file = FileOfPython(_LONG, lambda _: may_answer.wait(60))
-
-    def bring_pages(target):
-        seen.append(are_present(target))
-        plugin_filesystem.bring_pages(target)
-        seen.append(are_present(target))
-        may_answer.set()
-
-    monkeypatch.setattr(store_files, "fresh_bytes", fresh_bytes_without_pages)
-    monkeypatch.setattr(store_files, "bring_pages", bring_pages)
-    assert PiecewiseReader(file, 4 << 20).read(0, _LONG) == bytes(_LONG)
-    memory = ffi.new("char[]", 1 << 16)
-    assert seen == [False, lib.mtf_bring_pages(memory, 1 << 16)]  # old kernels cannot
-
-
 def test_bringing_pages_changes_no_byte():
     data = bytearray(os.urandom(5 << 20))
     before = bytes(data)
     for part in (memoryview(data), memoryview(data)[100:300], memoryview(data)[:0]):
         plugin_filesystem.bring_pages(part)
     assert data == before
-
-
-@pytest.mark.parametrize("offset", [0, 1])
-def test_a_large_read_asks_for_huge_pages(place, offset):
-    size = 48 << 20  # malloc maps it by itself
-    uri = place.write("f", b"x" * size)
-    with place.fs.new_random_access_file(uri) as file:
-        data = file.read(offset, size - offset)
-
-    assert data == b"x" * (size - offset)
-    has_huge_pages = Path("/sys/kernel/mm/transparent_hugepage").exists()
-    assert ("hg" in flags_of_memory(data)) == has_huge_pages

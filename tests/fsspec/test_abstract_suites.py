@@ -1,4 +1,4 @@
-"""fsspec's own abstract test suites: on the bundled plugins, and on fsspec's memory behind ours."""
+"""fsspec's own abstract test suites: on its memory behind ours in each run, and on plugins."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from fsspec.tests import abstract
 
 from modular_tf.fsspec import ModularFileSystem
 from modular_tf.service.service import PluginService
+from tests.fixtures.matrices import sampled
 
 
-class AllAbstractSuites(
+@pytest.mark.parametrize("kind", sampled(["memory", "ram", "file"], ["memory"]))
+class TestAbstractSuites(
     abstract.AbstractCopyTests,
     abstract.AbstractGetTests,
     abstract.AbstractOpenTests,
@@ -24,42 +26,16 @@ class AllAbstractSuites(
     def fs_join(self):
         return lambda *parts: "/".join(parts)
 
-
-class TestPosix(AllAbstractSuites):
     @pytest.fixture
-    def fs(self, service):
-        return ModularFileSystem("file", service=service, auto_mkdir=True)
-
-    @pytest.fixture
-    def fs_path(self, tmp_path):
-        (tmp_path / "remote").mkdir()
-        return str(tmp_path / "remote")
-
-
-class TestRam(AllAbstractSuites):
-    @pytest.fixture
-    def fs(self, service):
-        return ModularFileSystem("ram", service=service, auto_mkdir=True)
+    def fs(self, kind, service):
+        if kind != "memory":
+            yield ModularFileSystem(kind, service=service, auto_mkdir=True)
+            return
+        with PluginService(bundled=False) as own:
+            memory = MemoryFileSystem(global_store=False, skip_instance_cache=True)
+            own.register_filesystem("memory", memory)
+            yield ModularFileSystem("memory", service=own, auto_mkdir=True)
 
     @pytest.fixture
-    def fs_path(self, ram_path):
-        return ram_path
-
-
-@pytest.fixture(scope="module")
-def memory_service():
-    with PluginService(bundled=False) as service:
-        yield service
-
-
-class TestThereAndBack(AllAbstractSuites):
-    @pytest.fixture
-    def fs(self, memory_service):
-        memory = MemoryFileSystem(global_store=False, skip_instance_cache=True)
-        undo = memory_service.register_filesystem("mem2", memory)
-        yield ModularFileSystem("mem2", service=memory_service, auto_mkdir=True)
-        undo()
-
-    @pytest.fixture
-    def fs_path(self):
-        return "base"
+    def fs_path(self, kind, tmp_path):
+        return str(tmp_path / "remote") if kind == "file" else "base"

@@ -72,25 +72,19 @@ def test_every_operation_is_awaited(fs, tmp_path):
     assert (fs.async_impl, fs.cat_file(f"{TOP}/up")) == (True, b"0123456789")
 
 
-def test_errors_are_raised_where_they_are_awaited(fs, store):
-    store.faults["new_random_access_file", "/f01"] = PermissionDeniedError("no")
-
-    with pytest.raises(PermissionError, match="no"):
-        asyncio.run(all_of(*(fs._cat_file(name) for name in NAMES)))
-    with pytest.raises(FileNotFoundError):
-        asyncio.run(fs._info(f"{TOP}/missing"))
-
-
-def test_an_exit_in_a_call_does_not_end_the_event_loop(fs, store):
+def test_errors_are_raised_where_they_are_awaited_and_an_exit_does_not_end_the_loop(fs, store):
     def leave(_path):
         raise SystemExit
 
     async def use():
+        with pytest.raises(PermissionError, match="no"):
+            await all_of(*(fs._cat_file(name) for name in NAMES))
+        store.hooks["stat"] = leave
         with pytest.raises(InternalError, match="SystemExit"):
             await fs._info(NAMES[0])
         return await fs._cat_file(NAMES[0], 0, 5)
 
-    store.hooks["stat"] = leave
+    store.faults["new_random_access_file", "/f01"] = PermissionDeniedError("no")
     assert asyncio.run(use()) == b"store"
 
 

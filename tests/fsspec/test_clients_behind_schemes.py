@@ -23,6 +23,7 @@ from modular_tf.cli.main import run as run_command
 from modular_tf.fsspec import ModularFileSystem
 from tests.emulators.conversation import ask
 from tests.fixtures.clients import S3_CLIENTS, client_libraries, with_places
+from tests.fixtures.matrices import BEYOND_THE_SAMPLE
 
 pytestmark = pytest.mark.emulator
 
@@ -36,10 +37,18 @@ IMPORTS = {
 SIGNED = {"Authorization": "AWS nobody:signature"}
 
 
-def of_clients(*names, but=()):
+SAMPLE = "s3fs", "obstore", "pyarrow"  # one of each kind of client
+
+
+def of_clients(*names, but=(), sample=SAMPLE):
     """Run a test for each client, and all tests of a client in one worker."""
+
+    def marks(name):
+        beyond = [] if name in sample else [BEYOND_THE_SAMPLE]
+        return [pytest.mark.xdist_group(f"client {name}"), *beyond]
+
     chosen = [name for name in names or S3_CLIENTS if name not in but]
-    rows = [pytest.param(name, marks=pytest.mark.xdist_group(f"client {name}")) for name in chosen]
+    rows = [pytest.param(name, marks=marks(name)) for name in chosen]
     return pytest.mark.parametrize("client", rows, indirect=True)
 
 
@@ -167,10 +176,7 @@ def name_what_no_path_leads_to(client):
         stored(f"{client}-odd/{key}", b"" if key.endswith("/") else key.encode())
     for folder in (*SAID, "marked"):
         uri = f"mine://{top}/{folder}"
-        commands = [f"ls {uri}", f"du {uri}", f"cp -r {uri} {folder}", f"sync {uri} {folder}-too"]
-        if folder in SAID:
-            commands.append(f"rm -r {uri}")
-        for words in commands:
+        for words in (f"cp -r {uri} {folder}", *([f"rm -r {uri}"] if folder in SAID else ())):
             with redirect_stderr(io.StringIO()) as output:
                 status = int(run_command(["fs", *words.split()]))
             verb, said = words.split()[0], output.getvalue()
@@ -178,7 +184,7 @@ def name_what_no_path_leads_to(client):
                 below = [key for key in KEYS if key.startswith(f"{folder}/")]
                 left = [key for key in below if stored(f"{client}-odd/{key}") == key.encode()]
                 assert (status == 1) == bool(left), (words, said, left)
-            elif folder == "marked" or (verb, folder) == ("ls", "slashes"):
+            elif folder == "marked":
                 assert status == 0, (words, said)
             else:
                 assert status == 1, (words, said)
@@ -202,10 +208,7 @@ def write_to(file, data):
         file.write(data.decode() if hasattr(file, "encoding") else data)
 
 
-def give_up(client, size, opener):
-    key = f"given-up-{client}-{size}-{opener}"
-    uri = f"mine://fixture/{key}"
-
+def give_up(client, *cases):
     def raising(frame, event, function):
         if {"return": frame.f_code, "c_return": function}.get(event) == write_of_client:
             raise KeyboardInterrupt
@@ -216,23 +219,26 @@ def give_up(client, size, opener):
         write_of_client = type(brings_mine.fs.open("fixture/other", "wb")).write.__code__
     else:
         write_of_client = os.pwrite
-    for how in ("exception", "interrupted", "healthy"):
-        stored(key, b"as it was")
-        is_healthy = how == "healthy"
-        if how == "exception":
-            with suppress(KeyboardInterrupt), OPENERS[opener](uri) as file:
-                write_to(file, bytes(size))
-                raise KeyboardInterrupt
-        else:
-            file = OPENERS[opener](uri)
-            sys.setprofile(raising if how == "interrupted" else None)
-            with suppress(KeyboardInterrupt):
-                write_to(file, bytes(size))
-                is_healthy = True  # of a buffer that holds all of it nothing was written
-            sys.setprofile(None)
-        del file
-        gc.collect()
-        assert (stored(key) == b"as it was") == (not is_healthy), (how, stored(key)[:9])
+    key = f"given-up-{client}"
+    uri = f"mine://fixture/{key}"
+    for size, opener in cases:
+        for how in ("exception", "interrupted", "healthy"):
+            stored(key, b"as it was")
+            is_healthy = how == "healthy"
+            if how == "exception":
+                with suppress(KeyboardInterrupt), OPENERS[opener](uri) as file:
+                    write_to(file, bytes(size))
+                    raise KeyboardInterrupt
+            else:
+                file = OPENERS[opener](uri)
+                sys.setprofile(raising if how == "interrupted" else None)
+                with suppress(KeyboardInterrupt):
+                    write_to(file, bytes(size))
+                    is_healthy = True  # of a buffer that holds all of it nothing was written
+                sys.setprofile(None)
+            del file
+            gc.collect()
+            assert (stored(key) == b"as it was") == (not is_healthy), (size, opener, how)
     # A thread of obstore that is at work at the end of Python may abort the process.
     os._exit(0)
 
@@ -295,12 +301,6 @@ def list_by_each_face():
     for face, call in {
         "ls": lambda: {one["name"]: one["size"] for one in fs.ls("fixture/many")},
         "find": lambda: {k: e["size"] for k, e in fs.find("fixture/many", detail=True).items()},
-        "du": lambda: fs.du("fixture/many", total=False),
-        "walk": lambda: {
-            f"{top}/{name}": entry["size"]
-            for top, _, files in fs.walk("fixture/many", detail=True)
-            for name, entry in files.items()
-        },
         "gfile.walk": lambda: {
             f"{top}/{name}".removeprefix("mine://"): sizes[f"fixture/many/{name}"]
             for top, _, names in gfile.walk("mine://fixture/many")
@@ -374,14 +374,10 @@ def test_what_no_path_leads_to_is_named(client, do):
     do(name_what_no_path_leads_to, client)
 
 
-@pytest.mark.parametrize(
-    ("size", "opener"),
-    [*((9, opener) for opener in OPENERS), (12 << 20, "file"), (12 << 20, "text")],
-)
 @of_clients(but=["pyarrow.by.fsspec"])
-def test_what_is_given_up_is_not_stored(client, size, opener, do):
+def test_what_is_given_up_is_not_stored(client, do):
     """In a `with` block that an exception leaves, and where nobody closed what lacks bytes."""
-    do(give_up, client, size, opener)
+    do(give_up, client, *((9, opener) for opener in OPENERS), (12 << 20, "file"))
 
 
 @of_clients()
@@ -411,15 +407,10 @@ def many_objects(distant_s3):
 
 
 # What obstore.fsspec lists has no time of modification.
-@of_clients(but=["obstore.fsspec"])
+@of_clients(but=["obstore.fsspec"], sample=["s3fs"])
 @pytest.mark.usefixtures("many_objects")
 def test_no_object_is_asked_for_its_size(do):
     do(run_commands_on_many)
-
-
-@of_clients(but=["obstore.fsspec"])
-@pytest.mark.usefixtures("many_objects")
-def test_names_of_the_faces_are_asked_by_listings(do):
     do(list_by_each_face)
 
 

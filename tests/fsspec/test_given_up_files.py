@@ -12,7 +12,6 @@ from fsspec.spec import AbstractBufferedFile
 
 from modular_tf import errors, gfile
 from modular_tf.filesystem.copying import write_whole
-from modular_tf.filesystem.fsspec_bridge import FsspecOps
 from modular_tf.service.service import PluginService
 from tests.fixtures.interrupts import interrupted
 
@@ -109,21 +108,6 @@ def test_a_torn_file_is_not_stored_in_whichever_order_the_collector_ends_it(
     assert store.stored == {}
 
 
-def test_an_append_that_finds_no_memory_is_our_error_and_stores_nothing(begin, store, monkeypatch):
-    class NoMemory(bytes):
-        def __new__(cls, _data):
-            raise MemoryError
-
-    file = begin()
-    monkeypatch.setattr("modular_tf.filesystem.fsspec_bridge.bytes", NoMemory, raising=False)
-    with pytest.raises(errors.ResourceExhaustedError):
-        file.append(bytearray(b"second"))
-    del file
-    gc.collect()
-
-    assert store.stored == {}
-
-
 def test_a_file_whose_append_was_interrupted_at_any_point_is_not_stored(begin, store):
     def append(files):
         files[0].append(bytearray(b"second"))
@@ -193,24 +177,6 @@ class Ftp(Store):
         return FTPFile(self, path, mode, block_size=4)
 
 
-class Dbfs(Store):
-    """A server that has the blocks of a file as they are sent, instead of the old file."""
-
-    def _create_handle(self, path):
-        self.stored[path] = b""
-        return path
-
-    def _add_data(self, handle, data):
-        self.stored[handle] += data
-
-    def _close_handle(self, handle):
-        pass
-
-    def _open(self, path, mode="rb", **options):
-        dbfs = pytest.importorskip("fsspec.implementations.dbfs")  # requests may be missing
-        return dbfs.DatabricksFile(self, path, mode)
-
-
 def test_a_file_that_arrives_as_it_is_written_stays_as_far_as_it_was_written():
     ftp = Ftp()
     with PluginService(bundled=False) as service:
@@ -221,13 +187,6 @@ def test_a_file_that_arrives_as_it_is_written_stays_as_far_as_it_was_written():
         file.__exit__(ArithmeticError, ArithmeticError(), None)
 
     assert list(ftp.stored.values()) == [b"123456789"]
-
-
-@pytest.mark.parametrize("client", [Ftp, Dbfs])
-def test_a_client_that_sends_at_once_stores_nothing_by_its_close(client):
-    file = FsspecOps(client()).new_writable_file("served://f")
-
-    assert not file.is_stored_by_close
 
 
 # ---- Files that replace others ----

@@ -28,7 +28,6 @@ def fail_once(store, operation):
 
 CALLS = {
     "get": lambda far: far.get(f"{TOP}/tree", "target", recursive=True),
-    "get of a pattern": lambda far: far.get(f"{TOP}/tree/**", "target"),
     "get by levels": lambda far: far.get(f"{TOP}/tree/*/b*", "target/"),
     "copy": lambda far: far.copy(f"{TOP}/tree", f"{TOP}/other", recursive=True),
     "cat": lambda far: far.cat(f"{TOP}/tree", recursive=True),

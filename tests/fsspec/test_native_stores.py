@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from textwrap import dedent
 from urllib.parse import urlsplit
@@ -18,6 +17,7 @@ from modular_tf.service.service import PluginService
 from tests.emulators.conversation import ask
 from tests.fixtures.clients import S3_CLIENTS, client_libraries, with_places
 from tests.fixtures.emulators import AZURE_ACCOUNT, AZURE_KEY, proxied
+from tests.fixtures.matrices import sampled_product
 
 NATIVE = ("obstore", "pyarrow")
 ONCE = {
@@ -93,12 +93,6 @@ def test_each_way_of_storing_puts_once_and_whole(mine, client, s3_store):
         assert stored(s3_store, key) == b"one"
         file.append(b"two")
         assert file.tell() == 6
-        puts = []
-        store, file._store_held = file._store_held, lambda *given: puts.append(given)
-        file.flush()
-        file.sync()
-        assert len(puts) == 1
-        file._store_held, file._stored = store, 3
 
     assert stored(s3_store, key) == b"onetwo"
     with pytest.raises(errors.ClosedError):
@@ -135,17 +129,10 @@ def test_what_cannot_be_put_leaves_the_old_file_and_says_why(mine, client, s3_st
         with pytest.raises(errors.DataLossError, match="lacks bytes"):
             end()
     file.close()
-    assert stored(s3_store, key) == b"old"
-    # Nor does a file that nobody wrote to or closed: its opening may have been interrupted.
+    # Nor is a file stored that nobody wrote to or closed: its opening may have been interrupted.
     mine.new_writable_file(uri)
     gc.collect()
     assert stored(s3_store, key) == b"old"
-
-
-def test_a_file_that_cannot_be_collected_on_disk_says_so(monkeypatch, tmp_path):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
-    with pytest.raises(errors.ResourceExhaustedError, match=r"'mine://f'.*temporary file"):
-        client_ops.put_when_closed("mine://f", lambda *_: None)
 
 
 def test_a_store_that_fails_has_all_of_a_file_or_what_was_there(client, s3_store, serve, tmp_path):
@@ -171,18 +158,13 @@ def test_a_store_that_fails_has_all_of_a_file_or_what_was_there(client, s3_store
 def test_a_file_whose_old_content_does_not_all_come_is_not_stored():
     puts = []
 
-    def broken(write):
-        write(b"part of the old content")
-        raise ConnectionResetError
-
     def cut(write):
         write(b"part of the old content")
         return 100
 
-    for fill, error in ((broken, ConnectionResetError), (cut, errors.DataLossError)):
-        with pytest.raises(error):
-            client_ops.put_when_closed("mine://f", lambda *given: puts.append(given), fill)
-        gc.collect()
+    with pytest.raises(errors.DataLossError):
+        client_ops.put_when_closed("mine://f", lambda *given: puts.append(given), cut)
+    gc.collect()
     assert puts == []
 
 
@@ -198,7 +180,11 @@ def test_a_forked_child_stores_nothing_of_a_file_of_its_parent(mine, client, s3_
     assert stored(s3_store, f"forked-{client}") is None
 
 
-@pytest.mark.parametrize("first", ["client", "adapter"])
+@pytest.mark.parametrize(
+    ("client", "first"),
+    sampled_product(["obstore", "pyarrow"], ["adapter", "client"]),
+    indirect=["client"],
+)
 def test_a_file_that_is_open_when_the_process_ends_is_stored(client, first, s3_store, run_python):
     """Whichever was imported first: pyarrow ends its client of S3 at exit too."""
     adapters = "import modular_tf.filesystem.python_filesystem" if first == "adapter" else ""

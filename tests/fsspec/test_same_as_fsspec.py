@@ -43,7 +43,7 @@ def ours(theirs):
         yield ModularFileSystem("far", service=service)
 
 
-many = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+many = settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 DIRECTORIES = ["top", "top/sub", "top/sub/deep", "top/empty"]
 places = st.sampled_from([*FILES, *DIRECTORIES, "missing", "top/x"])
 names = st.sampled_from([*(path for path in FILES if "[" not in path), "missing"])

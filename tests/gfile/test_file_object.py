@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 import pickle
 import zipfile
 
@@ -99,34 +98,19 @@ def test_bytes_that_are_no_text_are_passed_over(functions, root):
     assert (file.tell(), file.read()) == (2, "")
 
 
-def test_json_and_csv_are_written_and_read(functions, root):
-    with functions.GFile(f"{root}/a.json", "w") as file:
-        json.dump({"ü": [1, 2]}, file)
-    with functions.GFile(f"{root}/a.json") as file:
-        assert json.load(file) == {"ü": [1, 2]}
-    with functions.GFile(write(functions, f"{root}/a.csv", "x,y\r\n1,ü\r\n")) as file:
-        assert list(csv.reader(file)) == [["x", "y"], ["1", "ü"]]
-
-
-@pytest.mark.parametrize("protocol", [0, pickle.HIGHEST_PROTOCOL])
-def test_pickles_are_written_and_read(functions, root, protocol):
+def test_libraries_write_and_read_it(functions, root):
     value = {"bytes": bytes(range(256)) * 300, "text": "line\r\nline\n", "number": -1}
-    with functions.GFile(f"{root}/a.pickle", "wb") as file:
-        pickle.dump(value, file, protocol)
-    with functions.GFile(f"{root}/a.pickle", "rb") as file:
-        assert pickle.load(file) == value
-
-
-def test_a_zip_archive_is_read_by_seeking(functions, root):
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as writer:
         writer.writestr("big", b"0123456789" * 30_000)
-        writer.writestr("small", b"s")
-    write(functions, f"{root}/a.zip", archive.getvalue())
-
-    with functions.GFile(f"{root}/a.zip", "rb") as file, zipfile.ZipFile(file) as reader:
-        assert reader.read("small") == b"s"
-        assert reader.read("big") == b"0123456789" * 30_000
+    with functions.GFile(f"{root}/a.pickle", "wb") as file:
+        pickle.dump(value, file, 0)
+    with functions.GFile(f"{root}/a.pickle", "rb") as file:
+        assert pickle.load(file) == value
+    with functions.GFile(write(functions, f"{root}/a.csv", "x,y\r\n1,ü\r\n")) as file:
+        assert list(csv.reader(file)) == [["x", "y"], ["1", "ü"]]
+    with functions.GFile(write(functions, f"{root}/z", archive.getvalue()), "rb") as file:
+        assert zipfile.ZipFile(file).read("big") == b"0123456789" * 30_000
 
 
 def test_readinto_fills_any_buffer(functions, root):

@@ -34,9 +34,8 @@ def answer(call, *arguments):
         return type(error)
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_they_agree_on_random_patterns(service, tmp_path, seed):
-    chosen = random.Random(seed)
+def test_they_agree_on_random_patterns(service, tmp_path):
+    chosen = random.Random(0)
     build_tree(tmp_path, chosen)
     filesystem = service.filesystem("")
     for _ in range(500):

@@ -1,5 +1,7 @@
 """Trees in a store of a network are walked, removed and moved by several calls at once."""
 
+from contextlib import contextmanager
+
 import pytest
 
 from modular_tf import errors, gfile
@@ -11,47 +13,50 @@ ROOT = f"{SCHEME}://store/"
 @pytest.fixture
 def store():
     store = FarStore()
-    store.dirs |= {"/sub", "/full"}
+    store.dirs |= {"/sub", "/full", "/full/deep"}
+    store.files["/full/deep/g"] = b"g"
     for number in range(2 * AT_ONCE):
         store.files[f"/f{number}"] = store.files[f"/full/f{number}"] = b"x"
     return store
 
 
-@pytest.fixture
-def functions(store):
-    service, _ = serve(store)
+@contextmanager
+def functions_on(store, *offered):
+    service, _ = serve(store, *offered)
     with service:
         yield gfile.using(service)
 
 
-def test_a_walk_asks_for_kinds_at_once(functions, store):
-    store.meet("stat")
-    (first, *_) = functions.walk(ROOT)
+@pytest.mark.parametrize("offered", [(), ("get_children_statistics",)], ids=len)
+def test_a_walk_asks_for_kinds_at_once_or_takes_those_that_are_listed(store, offered):
+    files = [f"f{number}" for number in range(2 * AT_ONCE)]
+    if not offered:
+        store.meet("stat")
+    with functions_on(store, *offered) as functions:
+        walked = list(functions.walk(ROOT))
 
-    assert first == (ROOT, ["full", "sub"], [f"f{number}" for number in range(2 * AT_ONCE)])
-    assert store.has_met("stat")
+    assert [(top.rstrip("/"), *names) for top, *names in walked] == [
+        (ROOT.rstrip("/"), ["full", "sub"], files),
+        (f"{ROOT}full", ["deep"], files),
+        (f"{ROOT}full/deep", [], ["g"]),
+        (f"{ROOT}sub", [], []),
+    ]
+    if offered:
+        assert store.count("stat") <= 2  # an empty listing may be that of nothing
+    else:
+        assert store.has_met("stat")
 
 
-def test_a_tree_is_removed_at_once(functions, store):
+def test_a_tree_is_removed_at_once(store):
     store.meet("delete_file")
-    functions.rmtree(ROOT)
+    with functions_on(store) as functions:
+        functions.rmtree(ROOT)
 
     assert store.files == {}
     assert store.has_met("delete_file")
 
 
-def test_what_cannot_be_removed_is_told_after_the_rest(functions, store):
-    store.faults["delete_file", "/full/f3"] = errors.PermissionDeniedError("no")
-    with pytest.raises(PermissionError) as caught:
-        functions.rmtree(f"{ROOT}full")
-
-    assert caught.value.undeleted == (1, 1)
-    assert [path for path in store.files if path.startswith("/full/")] == ["/full/f3"]
-
-
-def test_a_directory_is_moved_at_once(functions, store):
-    store.dirs.add("/full/deep")
-    store.files["/full/deep/g"] = b"g"
+def test_a_directory_is_moved_at_once(store):
     rename = store.rename_file
 
     def rename_files_only(source, target):
@@ -60,10 +65,9 @@ def test_a_directory_is_moved_at_once(functions, store):
         rename(source, target)
 
     store.rename_file = rename_files_only
-    service, _ = serve(store)
     store.meet("rename_file")
-    with service:
-        gfile.using(service).rename(f"{ROOT}full", f"{ROOT}moved")
+    with functions_on(store) as functions:
+        functions.rename(f"{ROOT}full", f"{ROOT}moved")
 
     assert "/full" not in store.dirs
     assert store.files["/moved/deep/g"] == b"g"
@@ -81,29 +85,3 @@ def test_a_walk_ends_where_a_link_leads_back(tmp_path):
     assert walked == [(str(tmp_path), ["sub"], []), (f"{tmp_path}/sub", ["up"], ["f"])]
     assert ["leads back" in error.message for error in told] == [True]
     assert list(gfile.walk(str(tmp_path))) == walked
-
-
-def test_a_walk_asks_for_no_kind_that_is_listed(store):
-    store.dirs.add("/full/deep")
-    service, _ = serve(store, "get_children_statistics")
-    with service:
-        walked = list(gfile.using(service).walk(ROOT))
-    listed = [operation for operation, *_ in store.calls]
-
-    assert [(top.rstrip("/"), subdirs) for top, subdirs, _ in walked] == [
-        (ROOT.rstrip("/"), ["full", "sub"]), (f"{ROOT}full", ["deep"]),
-        (f"{ROOT}full/deep", []), (f"{ROOT}sub", []),
-    ]  # fmt: skip
-    assert walked[1][2] == [f"f{number}" for number in range(2 * AT_ONCE)]
-    assert listed.count("get_children_statistics") == 4
-    assert listed.count("stat") == 2  # an empty listing may be that of nothing
-
-
-def test_names_alone_are_asked_for_names(store):
-    service, _ = serve(store, "get_children_statistics")
-    with service:
-        functions = gfile.using(service)
-        assert functions.listdir(f"{ROOT}full") == functions.listdir(f"{ROOT}full/")
-        assert len(functions.glob(f"{ROOT}full/f*")) == 2 * AT_ONCE
-
-    assert {operation for operation, *_ in store.calls} == {"get_children"}
