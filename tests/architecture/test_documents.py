@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -21,14 +19,9 @@ DOCUMENTS = sorted(
     for pattern in ("*.md", "benchmarks/*.md", "contrib/*/*.md", "plugin_dirs/*.md", "docs/**/*.md")
     for path in CHECKOUT.glob(pattern)
 )
-HOW_TOS = [page for page in DOCUMENTS if page.parent.name == "how-to"]
 ROOMS = {room for floor in FLOORS["floor"] for room in floor["rooms"]}
 FOLDERS = ("modular_tf", "tests", "scripts", "contrib", "benchmarks", "plugin_dirs")
 INCLUDE = CHECKOUT / "modular_tf" / "include"  # C files name headers from here
-SCRIPTS = (
-    *("demo", "test", "make_environment", "fetch_system_libraries", "test_matrices"),
-    *("build_plugins", "try_sdist", "try_aarch64", "../.ci/run"),
-)
 _LINK = re.compile(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)")
 _QUOTED = re.compile(r"`([^`\s]+/[^`\s]*)`")
 _PLACEHOLDER = re.compile(r"[<*…]")
@@ -80,44 +73,10 @@ def test_files_that_are_named_exist():
     assert missing == [], "\n".join(missing)
 
 
-@pytest.mark.parametrize("page", HOW_TOS, ids=str)
-def test_a_how_to_begins_with_the_recipe_and_ends_with_the_contract(page):
-    first, *sections = re.split(r"^## ", text_of(page), flags=re.MULTILINE)
-
-    assert sections[-1].startswith("Contract")
-    assert re.search(r"^```|^\| ", first + sections[0], re.MULTILINE)
-
-
 def test_the_architecture_draws_every_room():
     drawn = text_of("ARCHITECTURE.md")
 
     assert {room for room in ROOMS - {"__main__"} if not re.search(rf"\b{room}\b", drawn)} == set()
-
-
-def test_scripts_are_valid_shell():
-    for script in SCRIPTS:
-        command = ["bash", "-n", CHECKOUT / "scripts" / script]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, (script, done.stderr)
-
-
-def test_the_demo_shows_its_story(wild_plugins, tmp_path):
-    """The story of scripts/demo, with the interpreter and the plugin of the tests."""
-    command = [sys.executable, CHECKOUT / "scripts" / "demo_story.py", wild_plugins.io_library]
-    done = subprocess.run(
-        [*command, tmp_path / "world"], capture_output=True, text=True, check=False, timeout=200
-    )
-
-    assert done.returncode == 0, done.stdout + done.stderr
-    for step in ("1. No plugins", "s3 tensorflow_io_plugins", "Lima 5 12 60", "[LD-005]"):
-        assert step in " ".join(done.stdout.split())
-
-
-def test_hooks_before_a_commit_check_what_the_test_script_checks():
-    steps = re.findall(r'^step "(style|layout|types)" (.*)$', text_of("scripts/test"), re.MULTILINE)
-
-    assert len(steps) == 3
-    assert re.findall(r"id: (\w+),.* entry: ([^,]+),", text_of(".pre-commit-config.yaml")) == steps
 
 
 def test_the_readme_is_short_and_all_in_it_is_checked():

@@ -58,15 +58,7 @@ def test_imports_run_downwards():
     ]
 
     assert wrong == []
-
-
-def test_filesystems_and_devices_know_nothing_of_each_other():
-    rooms = {(room_of(found.module), room_of(found.imported)) for found in imports_between_rooms()}
-
-    assert not {("filesystem", "device"), ("device", "filesystem")} & rooms
-    # A floor plan that sees no imports would always be kept.
-    assert {("service", "filesystem"), ("service", "device"), ("loading", "native")} <= rooms
-    assert any(found.for_types for found in imports_between_rooms())
+    assert any(found.for_types for found in imports_between_rooms())  # else it would see none
 
 
 @pytest.mark.parametrize("room", ["device", "kernel"])

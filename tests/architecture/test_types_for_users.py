@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
 import json
 import os
 import re
@@ -13,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-import modular_tf
-from modular_tf import dlpack, errors
 from tests.architecture.document import blocks
 from tests.fixtures.machine import CACHE_ROOT
 
@@ -50,14 +46,6 @@ def use(
 """
 WRONG = "import modular_tf\n\nprint(modular_tf.Nmae)\n"
 
-# Inner parts that a few public methods hand to each other, and details of a library's bytes.
-INNER = {
-    "DeviceContext", "DeviceCore", "DeviceRegistry", "Executor", "FilesystemRegistry",
-    "KernelRegistry", "Listing", "NativeObject", "Operation", "Operations", "PluginEntry",
-    "Registries", "SearchPaths", "StreamWriter", "TextWriter",
-    "ElfFacts", "Kind", "MissingSymbol", "ResolvedLibrary",
-}  # fmt: skip
-
 
 def samples(*, with_reference: bool):
     """Return the samples of the documents by the names of files."""
@@ -92,50 +80,3 @@ def test_samples_and_uses_are_well_typed_and_a_misspelt_name_is_not(checker, tmp
     found = [line for line in done.stdout.splitlines() if re.search(r"\berror: ", line)]
     assert [line for line in found if "wrong.py" not in line] == []
     assert any("Nmae" in line for line in found), done.stdout + done.stderr
-
-
-def test_types_of_public_methods_can_be_named():
-    known = _classes_of_the_package()
-    public = {*modular_tf.__all__, *errors.__all__, *dlpack.__all__}
-    unnamed = {
-        f"{cls.__name__}: {name}"
-        for cls in (getattr(modular_tf, name) for name in modular_tf.__all__)
-        if inspect.isclass(cls)
-        for name in _annotated(cls) & known - public - INNER
-    }
-
-    assert unnamed == set()
-
-
-def _classes_of_the_package():
-    root = Path(modular_tf.__file__).parent
-    return {
-        node.name
-        for path in root.rglob("*.py")
-        if "project_template" not in path.parts and "check" not in path.parts
-        for node in ast.parse(path.read_text(encoding="utf-8")).body
-        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
-    }
-
-
-def _annotated(cls):
-    """Return the names in the annotations of a class's public members."""
-    bodies = [
-        ast.parse(inspect.getsource(base)).body[0].body
-        for base in cls.__mro__
-        if base.__module__.startswith("modular_tf.")
-        and base.__module__ != "modular_tf.native._dlpack"
-    ]
-    shown = [ast.unparse(part) for body in bodies for node in body for part in _annotations(node)]
-    return {name for text in shown for name in re.findall(r"[A-Z]\w+", text)}
-
-
-def _annotations(node):
-    if isinstance(node, ast.AnnAssign):
-        is_public = isinstance(node.target, ast.Name) and not node.target.id.startswith("_")
-        return [node.annotation] if is_public else []
-    if not isinstance(node, ast.FunctionDef) or node.name.startswith("_"):
-        return []
-    arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
-    found = [node.returns, *(argument.annotation for argument in arguments)]
-    return [annotation for annotation in found if annotation is not None]

@@ -90,17 +90,3 @@ def test_c_names_no_vendor(folder):
     ]
 
     assert named == []
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("libtensorflow_io_plugins.so", {"tensorflow_io"}),
-        ("S3_ENDPOINT", {"s3"}),
-        ("is_gcs", {"gcs"}),
-        ("readGcsFile", {"gcs"}),
-        ("args of tensorflow, for strings", set()),
-    ],
-)
-def test_a_vendor_is_seen(text, found):
-    assert vendor_words(text) == found

@@ -123,13 +123,3 @@ def test_rules_of_the_host_are_explained_and_those_of_the_kit_are_missing(result
     assert host[1].startswith("rule FS-013 (must): ")
     assert kit[0] == 1
     assert "those of the conformance kit, which is not installed, are missing" in kit[1]
-
-
-def test_another_missing_module_is_a_fault_of_ours(run_host):
-    code = """
-        import sys
-        sys.modules["modular_tf.cli.plugins"] = None
-        from modular_tf.cli.main import run
-        sys.exit(run(["schemes"]))
-    """
-    assert "modular_tf.cli.plugins" in run_host(code, status=70).stderr

@@ -28,7 +28,7 @@ from modular_tf.fsspec import ModularFileSystem
 from tests.faults.operations import CHANGES, READS, READS_OF_FILES, WRITES
 from tests.faults.shelf import Shelf, WrongResultError
 
-THREADS = 8
+THREADS = int(os.environ.get("FAULT_THREADS", "8"))
 OPERATIONS_BETWEEN_CHECKS = 5
 LONGEST_S = 150.0  # the SDKs try a request again for up to a minute
 

@@ -5,13 +5,17 @@ This file is never imported by a test; its text is put in front of the code of a
 
 from __future__ import annotations
 
+import ctypes  # noqa: F401  (for the subjects, as other names here)
 import json
 import os
+import select  # noqa: F401
 import sys
+import threading  # noqa: F401
+import time  # noqa: F401
 import urllib.request
 
 import modular_tf as mtf
-from modular_tf import errors  # noqa: F401  (for the subjects)
+from modular_tf import errors  # noqa: F401
 from modular_tf.filesystem import workarounds
 from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
 from modular_tf.filesystem.workarounds.store import Store
@@ -21,6 +25,7 @@ _OPERATIONS = {name for name in vars(PluginFilesystem) if name[0] != "_"} - {
     "after_fork_in_child", "close", "handle", "is_in_use", "open_count", "writer_type",
 } | {"is_file_and_directory", "is_object_store", "listing"}  # fmt: skip
 _without = set(filter(None, os.environ.get("WILD_WITHOUT", "").split(",")))
+worked_around = not _without
 _store_class = workarounds.store_class
 
 

@@ -67,29 +67,6 @@ def test_eight_threads_mix_operations_and_a_forked_child_goes_on(object_store, r
     )
 
 
-def test_threads_and_a_forked_child_read_one_file_from_the_web(http_store, run_subject):
-    (http_store.folder / "threads").write_bytes(bytes(range(256)) * 16384)
-    run_subject(
-        http_store,
-        """
-        from concurrent.futures import ThreadPoolExecutor
-        pattern = bytes(range(256)) * 16384
-        with fs.new_random_access_file(uri("threads")) as file:
-            def work(number):
-                for step in range(50):
-                    offset = (number * 7919 + step * 104729) % len(pattern)
-                    expect(file.read(offset, 5000) == pattern[offset:offset + 5000], True)
-            with ThreadPoolExecutor(8) as pool:
-                list(pool.map(work, range(8)))
-        child = os.fork()
-        if not child:
-            os._exit(0 if get("threads", 2, 3) == pattern[2:5] else 1)
-        expect(os.waitpid(child, 0)[1], 0)
-        expect(get("threads", 2, 3), pattern[2:5])
-        """,
-    )
-
-
 @pytest.fixture
 def messages(run_subject):
     """Return what a plugin logs while a file is written and read."""
@@ -105,10 +82,13 @@ def messages(run_subject):
     return messages
 
 
-def test_its_log_arrives_with_its_name_and_in_detail(object_store, messages):
+@pytest.mark.parametrize(
+    ("object_store", "name"),
+    [("az", "tensorflow_io_plugins"), ("gs", "tensorflow_io_gcs_filesystem")],
+    indirect=["object_store"],
+)
+def test_its_log_arrives_with_its_name_and_in_detail(object_store, name, messages):
     said = messages(object_store, TF_CPP_MAX_VLOG_LEVEL="9")
-    is_gcs = object_store.base_uri.startswith("gs:")
-    name = "tensorflow_io_gcs_filesystem" if is_gcs else "tensorflow_io_plugins"
 
     assert {event["plugin"] for event in said} == {name}
     assert {event["library"].rpartition("/")[2] for event in said} == {f"lib{name}.so"}

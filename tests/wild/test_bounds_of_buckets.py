@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import http.client
-import os
 import re
-import signal
-import subprocess
-import sys
-import time
 from urllib.parse import urlsplit
 
 import pytest
 
 from tests.fixtures.emulators import NAME
 from tests.fixtures.machine import DEVELOPER_ENVIRONMENT
-from tests.fixtures.process_group import end_group
 
 pytestmark = [pytest.mark.wild, pytest.mark.emulator, pytest.mark.xdist_group("many objects")]
 
 # The promise is about 10 000 objects, which take their time.
-_OBJECTS = int(DEVELOPER_ENVIRONMENT.get("MODULAR_TF_MANY_OBJECTS", "2000"))
+_OBJECTS = int(DEVELOPER_ENVIRONMENT.get("MODULAR_TF_MANY_OBJECTS", "600"))
 _LENGTH = 1000
 _FEW = 200
 _DELAY_S = 0.05
@@ -174,35 +168,3 @@ def expect_whole_files(folder):
         if file.is_file():
             assert re.fullmatch(r"f\d{5}", file.name), f"{file} is left over"
             assert file.read_bytes() == content(int(file.name[1:])), f"{file} is cut off"
-
-
-def test_an_interrupted_copy_of_a_tree_leaves_nothing(late_objects, wild_environment, tmp_path):
-    scratch, target = tmp_path / "scratch", tmp_path / "down"
-    scratch.mkdir()
-    environment = wild_environment(late_objects)
-    command = [sys.executable, "-m", "modular_tf", "fs", "cp", "-r"]
-    command += ["--plugin", environment["WILD_PLUGIN"], late_objects.uri("few"), str(target)]
-    late_objects.forget_requests()
-    process = subprocess.Popen(
-        command,
-        cwd=tmp_path,
-        env={**os.environ, **environment, "TMPDIR": str(scratch)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        while late_objects.requests().get("GET range", 0) <= 10:
-            assert process.poll() is None, process.communicate()
-        process.send_signal(signal.SIGINT)
-        interrupted = time.monotonic()
-        output, _ = process.communicate(timeout=60)
-        took = time.monotonic() - interrupted
-    finally:
-        end_group(process)
-
-    assert process.returncode == 130, output
-    assert took < _LATEST_S
-    assert list(scratch.iterdir()) == []
-    expect_whole_files(target)

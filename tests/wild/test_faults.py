@@ -17,9 +17,11 @@ pytestmark = [pytest.mark.wild, pytest.mark.emulator]
 
 _CHECKOUT = Path(__file__).parents[2]
 _OPERATIONS = int(DEVELOPER_ENVIRONMENT.get("MODULAR_TF_FAULT_OPERATIONS", "0"))
-# The SDKs of az and gs wait for up to a minute before they try a request again.
-_SAMPLE = {"s3": 120, "az": 16, "gs": 16, "http": 40}
+# The SDKs of az and gs wait before they try a request again, that of az for up to a minute: its
+# sample has the faults that are no reason to try again.
+_SAMPLE = {"s3": 120, "az": 8, "gs": 16, "http": 40}
 _CHANCE = {"az": "0.03", "gs": "0.03"}
+_SETTINGS_OF_SAMPLES = {"az": {"faults": "slow,cut"}, "gs": {"longest_run": 1}}
 _SEED = int(DEVELOPER_ENVIRONMENT.get("MODULAR_TF_FAULT_SEED", "16"))
 _UPSTREAM = {**STORES, "s3": "distant_s3"}
 _CAMPAIGN = """
@@ -39,7 +41,10 @@ def test_a_store_that_fails_gives_complete_results_or_typed_errors(
 ):
     store = request.getfixturevalue(_UPSTREAM[scheme])
     with proxied(store, tmp_path) as proxy:
+        if not _OPERATIONS:
+            proxy.set(**_SETTINGS_OF_SAMPLES.get(scheme, {}))
         env = {**wild_environment(proxy, "faults"), "PROXY": proxy.endpoint}
+        env["FAULT_THREADS"] = "2" if scheme == "az" and not _OPERATIONS else "8"
         env["FAULT_CHANCE"] = _CHANCE.get(scheme, "0.12")
         if proxy.folder is not None:
             env["WILD_FOLDER"] = str(proxy.folder / "faults")

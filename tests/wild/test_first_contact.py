@@ -29,6 +29,7 @@ _USE = """
 """
 
 
+@pytest.mark.parametrize("object_store", ["s3", "gs"], indirect=True)  # of either plugin
 def test_they_are_tried_once_and_mapped_when_they_are_used(
     object_store, run_python, wild_environment, tmp_path
 ):

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import select
-import signal
-import subprocess
-import sys
 
 import pytest
 
@@ -16,7 +12,6 @@ from tests.fixtures.emulators import proxied
 pytestmark = [pytest.mark.wild, pytest.mark.emulator]
 
 _FILES = 40
-_PATIENCE_S = 60
 
 
 @pytest.fixture
@@ -50,76 +45,12 @@ def test_a_tree_goes_up_by_one_request_a_file_and_comes_back(distant_s3, run_fs,
     assert json.loads(run_fs(distant_s3, ["ls", "--json", distant_s3.uri("")]).stdout)
 
 
-def test_a_tree_is_synchronised_moved_and_removed(s3_store, run_fs, tree):
-    there, moved = s3_store.uri("transfers/sync"), s3_store.uri("transfers/moved")
-    places = {"L": tree, "U": there, "M": moved, "F": f"{moved}/f00"}
-    run_fs(s3_store, "sync L U", places)
-    (tree / "f00").write_bytes(b"changed")
-    (tree / "f01").unlink()
-    done = json.loads(run_fs(s3_store, "sync L U --delete --json", places).stdout)
-    assert [one["to"] for one in done["copied"]] == [f"{there}/f00"]
-    assert done["deleted"] == [f"{there}/f01"]
-    for words in ("sync L U --json", "sync U L --size-only --json"):
-        assert json.loads(run_fs(s3_store, words, places).stdout)["copied"] == []
-
-    run_fs(s3_store, "mv U M", places)
-    assert run_fs(s3_store, "cp F -", places).stdout == "changed"
-    assert "f39" in run_fs(s3_store, "ls M", places).stdout
-    run_fs(s3_store, "rm -r M", places)
-    run_fs(s3_store, "ls M", places, status=1)
-
-
 @pytest.fixture
 def slow(s3_store, tmp_path):
     """The store, which keeps what is to be stored waiting."""
     with proxied(s3_store, tmp_path) as proxy:
         proxy.set(held="PUT")
         yield proxy
-
-
-def said_by(descriptor, words):
-    """Read until these words come; return what was read."""
-    said = b""
-    while words not in said:
-        assert select.select([descriptor], [], [], _PATIENCE_S)[0], said
-        said += os.read(descriptor, 1 << 16)
-    return said
-
-
-def test_standard_input_goes_to_the_store_and_an_interrupt_ends_an_upload_that_is_storing(
-    slow, s3_store, run_fs, wild_environment, tmp_path
-):
-    """The plugin accepts everything at once, and sends it when the file is closed."""
-    (tmp_path / "large").write_bytes(bytes(1_000_000))
-    there = s3_store.uri("transfers/interrupted")
-    environment = wild_environment(s3_store)
-    command = [sys.executable, "-m", "modular_tf", "--plugin", environment["WILD_PLUGIN"], "fs"]
-    subprocess.run(
-        [*command, "cp", "-", there],
-        env={**os.environ, **environment},
-        input=b"as it was",
-        timeout=_PATIENCE_S,
-        check=True,
-    )
-    ours, terminals = os.openpty()
-    with subprocess.Popen(
-        [*command, "cp", str(tmp_path / "large"), there],
-        env={**os.environ, **wild_environment(slow)},
-        stdin=subprocess.DEVNULL,
-        stderr=terminals,
-    ) as child:
-        try:
-            said_by(ours, b"storing 1 file for 1 s")
-            child.send_signal(signal.SIGINT)
-            assert child.wait(_PATIENCE_S) == 130  # though the upload is held
-            said = said_by(ours, b"its store had all")
-        finally:
-            child.kill()
-            os.close(ours)
-            os.close(terminals)
-
-    assert f"modular-tf: {there}: the copy was given up".encode() in said
-    assert run_fs(s3_store, ["cp", there, "-"]).stdout == "as it was"
 
 
 def test_the_upload_of_an_interrupted_close_goes_on(slow, run_subject):

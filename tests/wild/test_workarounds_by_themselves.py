@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -14,20 +13,17 @@ import pytest
 from modular_tf.errors import (
     ClosedError,
     InternalError,
-    InvalidArgumentError,
-    ResourceExhaustedError,
     UnavailableError,
     UnimplementedError,
 )
 from modular_tf.filesystem.files import RandomAccessFile
 from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
-from modular_tf.filesystem.store_files import PiecewiseReader, WholeFile
+from modular_tf.filesystem.store_files import PiecewiseReader
 from modular_tf.filesystem.workarounds import azure, endpoints
 from modular_tf.filesystem.workarounds.azure import Azure
 from modular_tf.filesystem.workarounds.endpoints import Endpoints, named_server
 from modular_tf.filesystem.workarounds.hdfs import Hdfs
-from modular_tf.filesystem.workarounds.http import Http, HttpFile, require_descriptors
-from modular_tf.filesystem.workarounds.object_store import depth_of, store_uri
+from modular_tf.filesystem.workarounds.http import Http, HttpFile
 from modular_tf.filesystem.workarounds.oss import Oss
 from modular_tf.filesystem.workarounds.s3 import S3
 from modular_tf.service.service import PluginService
@@ -80,25 +76,6 @@ def test_any_piece_is_right_and_a_short_file_costs_one_request(ranges):
     assert server.requests == [(0, 16)]
 
 
-def test_the_first_bytes_are_read_once():
-    server = Server(ranges=True)
-    reader = reader_of(server)
-    assert [reader.read(0, 16), reader.read(10, 100)] == [CONTENT[:16], CONTENT[10:110]]
-    assert server.requests == [(0, 16), (1, 1), (16, 94)]
-    assert (reader.known_length(), reader.read(150, 100)) == (None, CONTENT[150:])
-    assert (reader.known_length(), reader.read(200, 9)) == (200, b"")
-    assert server.requests[3:] == [(150, 100)]
-
-
-def test_another_error_is_no_overflow():
-    class Failing(Server):
-        def readinto(self, offset, buffer):
-            raise InternalError("500")
-
-    with pytest.raises(InternalError, match="500"):
-        reader_of(Failing(ranges=True))
-
-
 def test_pieces_are_never_larger_than_they_may_and_have_their_own_size_at_once():
     server = Server(ranges=True)
     assert PiecewiseReader(server, 32).read(10, 500) == CONTENT[10:]
@@ -149,20 +126,6 @@ def test_no_memory_of_the_caller_is_written_to_after_a_failure():
         with pytest.raises(InternalError, match="lost"):
             reading.result()
     assert memory == b"\0\0\0\0late"
-
-
-def test_a_file_that_was_read_when_it_was_opened_is_asked_nothing():
-    with WholeFile("xx://bucket/file", b"content") as file:
-        assert [file.read(4, 9), file.read(7, 1), file.read(9, 1)] == [b"ent", b"", b""]
-        buffer = bytearray(3)
-        assert (file.readinto(1, buffer), bytes(buffer)) == (3, b"ont")
-        assert (file.readinto(6, buffer), bytes(buffer)) == (1, b"tnt")
-        assert file.known_length() == 7
-        for offset, n in ((-1, 1), (0, -1)):
-            with pytest.raises(InvalidArgumentError, match="no file has"):
-                file.read(offset, n)
-    with pytest.raises(ClosedError):
-        file.read(0, 1)
 
 
 @pytest.fixture
@@ -231,13 +194,6 @@ def test_a_file_that_is_closed_asks_its_server_no_more(store_of, end):
     assert store.asked == (end == "close")
 
 
-def test_descriptors_are_counted_against_the_limit():
-    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    require_descriptors(1, "read", "uri", "plugin")
-    with pytest.raises(ResourceExhaustedError, match=f"of {limit} file descriptors"):
-        require_descriptors(limit, "read", "uri", "plugin")
-
-
 def test_any_place_of_a_library_will_do(ram, monkeypatch):
     monkeypatch.setenv("PLACE", "/nowhere")
     store = Hdfs(ram.tables, "plugin")
@@ -254,13 +210,6 @@ def _endpoint_in(variable, environment=os.environ):
     return Endpoints(lambda _: named_server(environment, variable), "plugin", environment)
 
 
-def test_nothing_is_tried_where_no_server_is_known(monkeypatch):
-    monkeypatch.delenv("NO_SUCH_ENDPOINT", raising=False)
-    assert _endpoint_in("NO_SUCH_ENDPOINT").server_of("xx://h/p") is None
-    _endpoint_in("NO_SUCH_ENDPOINT").require("stat", "xx://h/p")
-    _by_host({}).require("stat", "/no/server")
-
-
 @pytest.mark.parametrize("url", ["http://127.0.0.1:1", "127.0.0.1:1", "http://127.0.0.1:x"])
 def test_a_server_that_takes_no_connection_is_reported(url, monkeypatch, no_proxy):
     monkeypatch.setenv("SOME_ENDPOINT", url)
@@ -269,16 +218,6 @@ def test_a_server_that_takes_no_connection_is_reported(url, monkeypatch, no_prox
         check.require("stat", "xx://bucket/file")
     assert str(check.server_of("xx://bucket/file")) == url.rpartition("/")[2]
     assert (raised.value.operation, raised.value.path) == ("stat", "xx://bucket/file")
-
-
-def test_uris_of_a_store_have_one_form():
-    for uri, plain, depth in (
-        ("xx://bucket", "xx://bucket/", 0),
-        ("xx://bucket/", "xx://bucket/", 0),
-        ("xx://bucket/a//", "xx://bucket/a", 1),
-        ("xx://bucket/a/b", "xx://bucket/a/b", 2),
-    ):
-        assert (store_uri(uri), depth_of(uri)) == (plain, depth)
 
 
 @pytest.fixture

@@ -1,5 +1,0 @@
-"""Runs the comparisons of modules, of them all or some: python FOLDER PLUGIN MODULE,... [OP...]"""
-
-from subject import main
-
-main()
