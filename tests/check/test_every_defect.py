@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 
 from modular_tf.check.catalogue import all_checks
-from modular_tf.check.job import Limits
 from modular_tf.check.outcome import Outcome, Pass, Verdict
-from modular_tf.check.run import CheckProcesses
 from tests.check.building import FIXTURES, listed_defects
 from tests.check.defect_runs import (
     SAMPLE,
@@ -35,9 +33,6 @@ def _sampled(check_id):
     return pytest.param(check_id, marks=marks)
 
 
-_LIMITS = Limits(jobs=Limits().processes + 2)  # some defects are found by waiting
-
-
 def _wanted(request):
     """Return the checks that the tests of this module that were asked for are about."""
     items = [item for item in request.session.items if item.parent is request.node]
@@ -46,10 +41,10 @@ def _wanted(request):
 
 
 @pytest.fixture(scope="module")
-def with_defects(request, tmp_path_factory):
+def with_defects(request, tmp_path_factory, processes_with):
     """What becomes of all that are asked for."""
-    with CheckProcesses(_LIMITS) as processes:
-        yield DefectRuns(processes, Subjects(tmp_path_factory.mktemp("damaged")), _wanted(request))
+    subjects = Subjects(tmp_path_factory.mktemp("damaged"))
+    return DefectRuns(processes_with, subjects, _wanted(request))
 
 
 def _finders(outcomes):

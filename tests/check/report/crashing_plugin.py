@@ -17,7 +17,6 @@ LINE = 1 + next(
 
 
 @cache
-def crashing_plugin(*options):
-    """Build the plugin, with more options for compiler and linker, and return its library."""
-    objects = [compile_object(SOURCE, options=options)]
-    return changed_ram_plugin("crashing_rename", "crash", objects, options)
+def crashing_plugin():
+    """Build the plugin and return its library."""
+    return changed_ram_plugin("crashing_rename", "crash", [compile_object(SOURCE)])

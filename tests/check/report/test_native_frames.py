@@ -55,7 +55,7 @@ def _changed(library, tmp_path, *options):
 
 def test_functions_are_named_with_their_source_lines(tmp_path):
     """Hidden ones too, and without the table of ranges, of which Clang writes none."""
-    whole = crashing_plugin("-gdwarf-4")
+    whole = crashing_plugin()
     functions = _symbols(whole)
     function, _, place = _named(whole, hex(functions[_MANGLED] + 4)).partition(" at ")
     assert function == _READABLE
