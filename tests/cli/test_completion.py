@@ -39,7 +39,6 @@ SOME = {
     "fs ls ram:/": {"ram://"},
     "--plugin tr": {"tree/"},
     "--plugin-dir ": {"tree/"},
-    "fs ls tr": {"tree/"},
 }
 # All of them, to a line in a shell.
 ALL = {
@@ -54,7 +53,6 @@ ALL = {
     ("fs cp x file://{tree}/o", "zsh"): ["file://{tree}/one.txt"],
     ("fs ls tree/.h", "zsh"): ["tree/.hidden"],
     # bash parts words at colons, and has them quoted.
-    ("fs ls file://{tree}/sub", "bash"): ["//{tree}/sub\\ dir/", "//{tree}/sub.txt"],
     ("fs ls file://{tree}/s", "bash"): [
         "//{tree}/s\\*",
         "//{tree}/sub\\ dir/",

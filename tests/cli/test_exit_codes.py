@@ -61,9 +61,3 @@ def test_our_own_fault_has_a_traceback_when_asked_for(run, capsys, monkeypatch):
     shown = capsys.readouterr().err
     assert "Traceback" in shown
     assert _INTERNAL in shown
-
-
-def test_wrong_usage_is_2_and_help_0(capsys):
-    assert main.run(["no-such-verb"]) == 2
-    assert main.run(["--help"]) == 0
-    assert "commands:" in capsys.readouterr().out

@@ -2,11 +2,16 @@
 
 import os
 import tracemalloc
+from contextlib import nullcontext
 
 import pytest
 
-from modular_tf.filesystem.copying import COPY_BLOCK
-from modular_tf.filesystem.trees import Copying, Item
+from modular_tf.errors import FailedPreconditionError
+from modular_tf.filesystem.copying import COPY_BLOCK, CopyWatch
+from modular_tf.filesystem.location import Location, refuse_overlap
+from modular_tf.filesystem.trees import Copying, Item, move_file
+from tests.filesystem.careless import careless_service
+from tests.filesystem.memory_store import MemoryStore, filesystem_of
 
 CONTENT = os.urandom(9 * 2**20 + 5)
 
@@ -89,6 +94,22 @@ def test_mv_moves_files_and_directories(mtf, tree, other, target_scheme):
     assert names_in(tree) == []
 
 
+def test_a_move_removes_nothing_that_may_be_the_only_copy(tmp_path):
+    (tmp_path / "file").write_bytes(b"kept")
+    (tmp_path / "link").symlink_to("file")
+    with careless_service("WITH_STATE") as service:  # which cannot tell that both are one store
+        source, link, new = (
+            Location(service.filesystem(scheme), f"{scheme}://{tmp_path}/{name}")
+            for scheme, name in (("care", "file"), ("less", "link"), ("less", "new"))
+        )
+        with pytest.raises(FailedPreconditionError, match="may be the same file"):
+            move_file(source, link, CopyWatch())
+        assert (tmp_path / "link").read_bytes() == b"kept"
+        move_file(source, new, CopyWatch())
+
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["new"]
+
+
 def test_mv_does_not_merge_directories(mtf, tree, other):
     (other / "sub").mkdir()
     for scheme in ("", "file://"):
@@ -113,6 +134,17 @@ def test_a_copy_holds_one_piece_in_memory_at_a_time(object_store, tree):
     assert work.failures == []
     assert COPY_BLOCK <= peak < 1.5 * COPY_BLOCK
     assert len(CONTENT) > 2 * COPY_BLOCK
+
+
+@pytest.mark.parametrize(
+    ("target", "overlaps"),
+    [("one//x", True), ("one/x/../x", True), ("two/x", False), ("two/x/y", False)],
+)
+def test_a_name_in_another_bucket_is_another_file(target, overlaps):
+    buckets = filesystem_of(MemoryStore())  # is given the names as they are, hosts included
+    places = [Location(buckets, f"mem://{name}") for name in ("one/x", target)]
+    with pytest.raises(FailedPreconditionError) if overlaps else nullcontext():
+        refuse_overlap(*places)
 
 
 @pytest.mark.parametrize("verb", ["cp", "mv"])

@@ -100,6 +100,25 @@ def test_files_are_copied_while_the_listing_goes_on(full, tmp_path):
     assert order.index("read") < len(order) - order[::-1].index("get_children") - 1
 
 
+def test_an_upload_whose_source_breaks_off_is_not_closed(full, tmp_path):
+    full.memory.dirs.add("/up")
+    full.memory.faults["append", "/up/f"] = UnavailableError("the source broke off")
+    (tmp_path / "f").write_bytes(b"x")
+    discarded = []
+    opened = full.filesystem.new_writable_file
+
+    def new_writable_file(uri):
+        file = opened(uri)
+        file.discard = lambda: discarded.append(uri)
+        return file
+
+    full.filesystem.new_writable_file = new_writable_file
+    copy(full, tmp_path / "f", "mem://h/up/f")
+
+    assert discarded == ["mem://h/up/f"]
+    assert "delete_file" not in full.asked()
+
+
 # ---- moving ----
 
 

@@ -60,8 +60,13 @@ def shown(clock, totals, stream, monkeypatch, steps):
     return stream.getvalue()
 
 
-def test_a_short_copy_shows_nothing(clock, totals, monkeypatch):
-    assert shown(clock, totals, Terminal(), monkeypatch, [0.1, 0.2, 0.3, 0.4]) == ""
+@pytest.mark.parametrize(
+    ("stream", "steps"),
+    [(Terminal, [0.1, 0.2, 0.3, 0.4]), (io.StringIO, [1.0, 2.0, 3.0, 4.0])],
+    ids=["a short copy", "nobody watching"],
+)
+def test_nothing_is_shown(clock, totals, monkeypatch, stream, steps):
+    assert shown(clock, totals, stream(), monkeypatch, steps) == ""
 
 
 def test_a_long_copy_tells_how_far_it_is_and_cleans_up(clock, totals, monkeypatch):
@@ -73,10 +78,6 @@ def test_a_long_copy_tells_how_far_it_is_and_cleans_up(clock, totals, monkeypatc
         "0 of 1 file, 4.0 MiB of 4.0 MiB, 2.0 MiB/s",
         "",
     ]
-
-
-def test_nobody_watching_nothing_shown(clock, totals, monkeypatch):
-    assert shown(clock, totals, io.StringIO(), monkeypatch, [1.0, 2.0, 3.0, 4.0]) == ""
 
 
 def test_what_is_being_stored_is_told_with_its_time(clock, totals, monkeypatch):
