@@ -25,7 +25,7 @@ JUDGED_ELSEWHERE = {
 
 
 def all_cases():
-    """Return (subject, case) of each case that judges itself."""
+    """Return (subject, case) of each case that judges itself; one process has all of a subject."""
     found = [
         (source.stem, case)
         for source in sorted(SUBJECTS.glob("*.c*"))
@@ -33,7 +33,11 @@ def all_cases():
         for case in re.findall(r"^CASE\((\w+)\)", source.read_text(), re.MULTILINE)
     ]
     assert set(found) > JUDGED_ELSEWHERE
-    return [case for case in found if case not in JUDGED_ELSEWHERE]
+    return [
+        pytest.param(*case, marks=pytest.mark.xdist_group(case[0]))
+        for case in found
+        if case not in JUDGED_ELSEWHERE
+    ]
 
 
 @pytest.mark.parametrize(("subject", "case"), all_cases())

@@ -117,27 +117,6 @@ static void multiply(void* kernel, TF_OpKernelContext* context) {
   end(&call);
 }
 
-/* Of windows of one element: a product with the channels. */
-static void convolve(void* kernel, TF_OpKernelContext* context) {
-  (void)kernel;
-  Call call;
-  begin(&call, context, 6);
-  const int8_t *image = TF_TensorData(call.in[0]), *weights = TF_TensorData(call.in[1]);
-  const int64_t in = TF_Dim(call.in[1], 2), out = TF_Dim(call.in[1], 3);
-  const int64_t dims[] = {TF_Dim(call.in[0], 0), TF_Dim(call.in[0], 1), TF_Dim(call.in[0], 2), out};
-  const int64_t pixels = dims[0] * dims[1] * dims[2];
-  int32_t* to = output(&call, 0, TF_QINT32, dims, 4, pixels * out * 4);
-  for (int64_t pixel = 0; pixel < pixels; ++pixel) {
-    for (int64_t channel = 0; channel < out; ++channel) {
-      int32_t sum = 0;
-      for (int64_t i = 0; i < in; ++i) sum += image[pixel * in + i] * weights[i * out + channel];
-      to[pixel * out + channel] = sum;
-    }
-  }
-  set_range(&call, product_bound(&call));
-  end(&call);
-}
-
 static void offer(const char* op, void (*compute)(void*, TF_OpKernelContext*), const char* first,
                   TF_DataType type, const char* second, TF_DataType other) {
   TF_Status* status = TF_NewStatus();
@@ -153,5 +132,4 @@ __attribute__((visibility("default"))) void TF_InitKernel(void) {
   offer("Dequantize", dequantize, "T", TF_QINT8, NULL, TF_QINT8);
   offer("Requantize", requantize, "Tinput", TF_QINT32, "out_type", TF_QINT8);
   offer("QuantizedMatMul", multiply, "T1", TF_QINT8, "T2", TF_QINT8);
-  offer("QuantizedConv2D", convolve, "Tinput", TF_QINT8, "Tfilter", TF_QINT8);
 }

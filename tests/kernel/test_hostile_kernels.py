@@ -60,41 +60,55 @@ def later(device):
     works(device)
 
 
+SYNCHRONOUS = [
+    ("report", DataLossError, "the kernel says so", None),
+    ("report and compute", DataLossError, "the kernel says so", None),
+    ("throw", InternalError, "thrown by the kernel", None),
+    ("throw a number", InternalError, "exception", None),
+    ("throw with an output", InternalError, "thrown by the kernel", None),
+    ("unset", InternalError, "Missing 0-th output", "KN-080"),
+    ("set twice", InternalError, "output 0", None),
+    ("allocate twice", InternalError, "output 0 was allocated or set before", None),
+    ("allocate too much", ResourceExhaustedError, "140737488355328 bytes", None),
+    ("allocate an overflow", ResourceExhaustedError, "more than any memory has", None),
+    ("allocate a negative", InvalidArgumentError, "-1", None),
+    ("allocate another output", InternalError, "index 7", None),
+    ("allocate too much and say nothing", InternalError, "Missing 0-th output", "KN-080"),
+    ("wrong type", InvalidArgumentError, "actual double vs. expect float", "KN-079"),
+    ("use the construction", InternalError, "TF_OpKernelConstruction", "KN-063"),
+    ("delete a tensor twice", InternalError, "TF_DeleteTensor", "KN-101"),
+    ("read a deleted tensor", InternalError, "TF_TensorData", None),
+    ("delete what is no tensor", InternalError, "TF_DeleteTensor", None),
+    ("no context", InternalError, "NULL", None),
+    ("read another input", OutOfRangeError, "3", None),
+    ("ask for a stream", FailedPreconditionError, "stream", None),
+    ("throw in create", InternalError, "thrown by create", None),
+    ("fail in create", UnimplementedError, "create says so", None),
+]
+ASYNCHRONOUS = [
+    ("report in a thread", DataLossError, "the kernel says so"),
+    ("unset", InternalError, "Missing 0-th output"),
+    ("twice", InternalError, "`done` was run before"),
+    ("use the context after it", InternalError, "TF_OpKernelContext"),
+    ("throw", InternalError, "thrown by the kernel"),
+    ("throw behind it", InternalError, "thrown by the kernel"),
+]
+
+
 @pytest.mark.parametrize(
-    ("case", "error", "text", "rule"),
+    ("op", "case", "error", "text", "rule"),
     [
-        ("report", DataLossError, "the kernel says so", None),
-        ("report and compute", DataLossError, "the kernel says so", None),
-        ("throw", InternalError, "thrown by the kernel", None),
-        ("throw a number", InternalError, "exception", None),
-        ("throw with an output", InternalError, "thrown by the kernel", None),
-        ("unset", InternalError, "Missing 0-th output", "KN-080"),
-        ("set twice", InternalError, "output 0", None),
-        ("allocate twice", InternalError, "output 0 was allocated or set before", None),
-        ("allocate too much", ResourceExhaustedError, "140737488355328 bytes", None),
-        ("allocate an overflow", ResourceExhaustedError, "more than any memory has", None),
-        ("allocate a negative", InvalidArgumentError, "-1", None),
-        ("allocate another output", InternalError, "index 7", None),
-        ("allocate too much and say nothing", InternalError, "Missing 0-th output", "KN-080"),
-        ("wrong type", InvalidArgumentError, "actual double vs. expect float", "KN-079"),
-        ("use the construction", InternalError, "TF_OpKernelConstruction", "KN-063"),
-        ("delete a tensor twice", InternalError, "TF_DeleteTensor", "KN-101"),
-        ("read a deleted tensor", InternalError, "TF_TensorData", None),
-        ("delete what is no tensor", InternalError, "TF_DeleteTensor", None),
-        ("no context", InternalError, "NULL", None),
-        ("read another input", OutOfRangeError, "3", None),
-        ("ask for a stream", FailedPreconditionError, "stream", None),
-        ("throw in create", InternalError, "thrown by create", None),
-        ("fail in create", UnimplementedError, "create says so", None),
+        *(("MtfHostile", *row) for row in SYNCHRONOUS),
+        *(("MtfHostileAsync", *row, None) for row in ASYNCHRONOUS),
     ],
 )
-def test_a_misuse_is_an_error(device, hostile, case, error, text, rule):
+def test_a_misuse_is_an_error(device, op, case, error, text, rule):
     for _ in range(2):
         with pytest.raises(error) as raised:
-            hostile(X, case=case)
+            device.op(op)(X, case=case)
         works(device)
     assert type(raised.value) is error
-    for part in (text, "plugin hostile_kernels", "MtfHostile"):
+    for part in (text, "plugin hostile_kernels", op):
         assert part in str(raised.value)
     assert rule in {None, raised.value.rule}
 
@@ -160,26 +174,6 @@ def test_a_thread_that_uses_a_context_later_is_logged(device, hostile, capfd):
 
 
 # -- asynchronous ones ---------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("case", "error", "text"),
-    [
-        ("report in a thread", DataLossError, "the kernel says so"),
-        ("unset", InternalError, "Missing 0-th output"),
-        ("twice", InternalError, "`done` was run before"),
-        ("use the context after it", InternalError, "TF_OpKernelContext"),
-        ("throw", InternalError, "thrown by the kernel"),
-        ("throw behind it", InternalError, "thrown by the kernel"),
-    ],
-)
-def test_a_misuse_of_an_asynchronous_kernel_is_an_error(device, later, case, error, text):
-    for _ in range(2):
-        with pytest.raises(error) as raised:
-            later(X, case=case)
-        works(device)
-    assert type(raised.value) is error
-    assert text in str(raised.value)
 
 
 def test_done_that_a_thread_runs_twice_is_logged(device, later, capfd):

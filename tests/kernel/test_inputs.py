@@ -11,10 +11,8 @@ import pytest
 
 from modular_tf.abi.data_types import by_name
 from modular_tf.errors import InvalidArgumentError
-from modular_tf.kernel import running
 from modular_tf.kernel.inputs import given_tensor
 from modular_tf.kernel.op import _given
-from modular_tf.native.ffi import lib
 from tests.contrib.built_plugin import built_plugin
 from tests.kernel.kernels import host_device_with
 from tests.kernel.samples import CONCAT, DOUBLE, FLOAT, INT32, MATMUL
@@ -102,23 +100,3 @@ def test_numbers_in_a_list_have_the_type_of_its_arrays(values, kind):
     found = _given(CONCAT, [values, 0], {})[0]
 
     assert {each.type for each in found} == {kind}
-
-
-@pytest.mark.parametrize("step", ["mtf_kernel_outputs", "mtf_kernel_keeper"])
-def test_an_interrupted_call_keeps_its_inputs(device, monkeypatch, step):
-    """The kernel may have them: nobody has looked yet."""
-
-    class Interrupted:
-        def __getattr__(self, name):
-            if name == step:
-                raise KeyboardInterrupt
-            return getattr(lib, name)
-
-    relu, given = device.op("Relu"), np.arange(4096, dtype="float32")
-    before = len(running._for_good)
-    monkeypatch.setattr(running, "lib", Interrupted())
-    with pytest.raises(KeyboardInterrupt):
-        relu(given)
-
-    (kept,) = running._for_good[before:]
-    assert len(kept) == 1

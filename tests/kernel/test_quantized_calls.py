@@ -49,17 +49,6 @@ def test_a_product_of_quantized_matrices(device, quantize):
     assert [each.data_type.name for each in (qa, qb, product[0])] == ["qint8", "qint8", "qint32"]
 
 
-def test_a_convolution_of_a_quantized_image(device, quantize):
-    image, weights = random(2, 3, 3, 4), random(1, 1, 4, 2)
-    conv = device.op("QuantizedConv2D")
-    for _ in ROUNDS:
-        (qi, *range_i), (qw, *range_w) = quantize(image), quantize(weights)
-        product = conv(qi, qw, *range_i, *range_w, strides=[1, 1, 1, 1], padding="SAME")
-        numbers = restored(device, product, 4)
-
-    np.testing.assert_allclose(numbers, np.einsum("bhwi,xyio->bhwo", image, weights), atol=0.06)
-
-
 def test_plain_integers_are_of_the_quantized_type_that_the_caller_names(device, quantize):
     values = random(6)
     quantized, low, high = quantize(values)

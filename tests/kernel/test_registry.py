@@ -199,12 +199,14 @@ def at_each_line(enter, act):
 def test_a_signal_handler_may_register_in_the_middle():
     """A debugger's handler comes also between a look and a store, where none of signals does."""
     one, two = offer("liba.so", "MatMul"), offer("libb.so", "MatMul")
+    seen = []
 
     for registry in at_each_line(
         lambda to: to.enter(one), lambda to: to.enter(two, instead_of=OTHER)
     ):
-        found = {each.plugin for each in registry.kernels()}
-        assert found in ({"liba.so", "libb.so"}, {"liba.so", "libc.so"})
+        seen.append({each.plugin for each in registry.kernels()})
+    assert seen.count({"liba.so", "libb.so"}) >= len(seen) - 1
+    assert all(each in ({"liba.so", "libb.so"}, {"liba.so", "libc.so"}) for each in seen)
 
 
 def test_what_is_interrupted_is_complete_or_can_be_done_again():

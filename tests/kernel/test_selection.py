@@ -126,17 +126,6 @@ def test_unfit_constraints_of_other_device_types_and_labels_harm_nobody():
     assert select([*unfit, good], matmul_node(), "CPU") is good
 
 
-def test_a_kernel_for_every_plugin_stands_between_the_device_type_and_the_default():
-    own = kernel("MatMul", "GPU", ON_FLOAT)
-    pluggable = kernel("MatMul", DEVICE_PLUGGABLE)
-    default = kernel("MatMul", "DEFAULT", priority=9)
-    kernels = [default, pluggable, own]
-
-    assert select(kernels, matmul_node(FLOAT), "GPU") is own
-    assert select(kernels, matmul_node(DOUBLE), "GPU") is pluggable
-    assert select(kernels, matmul_node(DOUBLE), "GPU", is_pluggable=False) is default
-
-
 def test_candidates_have_reasons():
     kernels = [
         kernel("MatMul", "CPU", ON_FLOAT, priority=2),

@@ -59,6 +59,8 @@ def program():
             folders,
             [
                 f"-I{_CHECKOUT}",
+                "-O0",  # half of the time of -O1
+                "-g0",
                 _SANITIZER,
                 "-fno-builtin",
                 "-Wno-reserved-identifier",

@@ -10,10 +10,10 @@ _SOURCE = Path(__file__).with_name("damaged_imports.c")
 _DAMAGES = ("nothing", "sizes", "relocations", "relocations of nothing", "symbols", "names", "end")
 
 
-def test_a_library_with_damaged_imports_is_noted(run_python):
+def test_a_library_with_damaged_imports_is_noted(run_forked):
     library = link_library("libdamaged.so", [compile_object(_SOURCE)], ["-Wl,-z,norelro"])
 
-    child = run_python(
+    child = run_forked(
         """
         import ctypes, os, sys
         from modular_tf.native.plugin_names import name_plugin, note_code

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import pickle
 
-import pytest
-
 from modular_tf import errors
 from modular_tf.abi.status_codes import Code
 from modular_tf.native.ffi import lib
 from modular_tf.native.status import take_error
 
 
-@pytest.mark.parametrize("code", [code for code in Code if code is not Code.OK])
-def test_every_class_travels(code):
-    error = errors.error_from_code(code, "text", plugin="p", path="/x", operation="stat")
-    if code is Code.PERMISSION_DENIED:
-        error.undeleted = (2, 1)
+def test_every_class_travels():
+    for code in set(Code) - {Code.OK}:
+        error = errors.error_from_code(code, "text", plugin="p", path="/x", operation="stat")
+        if code is Code.PERMISSION_DENIED:
+            error.undeleted = (2, 1)
+        copy = pickle.loads(pickle.dumps(error))
 
-    copy = pickle.loads(pickle.dumps(error))
-
-    assert (type(copy), str(copy), vars(copy)) == (type(error), str(error), vars(error))
-    assert getattr(copy, "undeleted", None) == getattr(error, "undeleted", None)
+        assert (type(copy), str(copy), vars(copy)) == (type(error), str(error), vars(error))
+        assert getattr(copy, "undeleted", None) == getattr(error, "undeleted", None)
 
 
 def test_a_reason_that_is_gone_is_a_typed_error():
