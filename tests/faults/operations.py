@@ -126,9 +126,7 @@ def write_by_pieces(fs, shelf, dice):
     shelf.is_now(name, content)
 
 
-def of_known_file(
-    operation,
-):
+def of_known_file(operation):
     """Give an operation the name and content of a file of which both are certain, if any is."""
 
     @wraps(operation)

@@ -368,26 +368,3 @@ with mtf.PluginService(config=CONFIG, plugin_paths=sys.argv[1:3], bundled=False)
     said = [e for e in events_in(child.stderr) if e.get("message") == "initialised"]
 
     assert [e["plugin"] for e in said] == ["talking", "talking#2"]
-
-
-def test_messages_are_heard_by_who_listens_after_no_thread_could_be_started(run_listening):
-    code = """
-import threading
-start = threading.Thread.start
-def fail(_):
-    raise RuntimeError("can't start new thread")
-threading.Thread.start = fail
-listen()
-with service() as made:
-    tell(made, "log", 1)
-threading.Thread.start = start
-listen()
-with service() as made:
-    tell(made, "log", 2)
-"""
-    lines = run_listening(code).stderr.splitlines()
-    events = events_in("\n".join(line for line in lines if line.startswith("{")))
-    said = [line for line in lines if "said" in line and not line.startswith("{")]
-
-    assert [line[-1] for line in said] == ["1"]  # to standard error, as nobody heard it
-    assert [e["message"][-1] for e in events if e.get("message", "").startswith("said")] == ["2"]

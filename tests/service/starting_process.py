@@ -1,35 +1,33 @@
 """One of several applications that start at once; it tells what it tries, and when it waits.
 
-Arguments: its name, the folder of signs, the files of plugins. It leaves the files `NAME.probes`
-and `NAME.tries` when it begins with that, and `NAME.waits` when it waits for another. It stops at a
-step as long as there is no file `NAME.may-probe` or `NAME.may-try`, and prints as JSON what it
+Arguments: its name, the folder of signs, the files of plugins. It leaves the files `NAME.probe` and
+`NAME.try` when it begins with that, and `NAME.waits` when it waits for another. It stops at a step
+as long as there is no file `NAME.may-probe` or `NAME.may-try`. In the end it prints as JSON what it
 probed and tried, and the states.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 from pathlib import Path
 
-from modular_tf.service import pipeline, plugins
-from modular_tf.service.configuration import Config
 from modular_tf.service.pipeline import Admission
 from modular_tf.service.plugins import PluginScan
 from modular_tf.service.service import PluginService
 from modular_tf.service.storage import private_directory
 
 NAME, SIGNS = sys.argv[1], Path(sys.argv[2])
-done: dict[str, list[str]] = {"probes": [], "tries": []}
+done: dict[str, list[str]] = {"probe": [], "try": []}
 
 
-def step(sign: str, permission: str) -> None:
+def step(sign: str, names: list[str]) -> None:
     """Tell that a step begins, and wait until it may."""
     (SIGNS / f"{NAME}.{sign}").touch()
-    while not (SIGNS / f"{NAME}.{permission}").exists():
+    while not (SIGNS / f"{NAME}.may-{sign}").exists():
         time.sleep(0.01)
+    done[sign] += names
 
 
 real_probe, real_try_out, real_wait = PluginScan.probe, Admission.try_out, private_directory._wait
@@ -37,29 +35,24 @@ real_probe, real_try_out, real_wait = PluginScan.probe, Admission.try_out, priva
 
 def probe(self, candidates, tell_progress):
     if candidates:
-        step("probes", "may-probe")
-        done["probes"] += [found.name for found in candidates]
+        step("probe", [found.name for found in candidates])
     real_probe(self, candidates, tell_progress)
 
 
 def try_out(self, entries, tell_progress):
-    step("tries", "may-try")
-    done["tries"] += [entry.plugin.name for entry in entries]
+    step("try", [entry.plugin.name for entry in entries])
     return real_try_out(self, entries, tell_progress)
 
 
-def wait(file, timeout_s, end, check):
+def wait(*given):
     (SIGNS / f"{NAME}.waits").touch()
-    return real_wait(file, timeout_s, end, check)
+    return real_wait(*given)
 
 
 def main() -> None:
     """Load all plugins."""
     PluginScan.probe, Admission.try_out, private_directory._wait = probe, try_out, wait
-    timeout_s = float(os.environ.get("PATIENCE_S", "600"))
-    plugins._TIMEOUT_S = pipeline._TIMEOUT_S = timeout_s
-    config = Config(first_contact_timeout_s=float(os.environ.get("TIMEOUT_S", "60")))
-    with PluginService(config=config, plugin_paths=sys.argv[3:], bundled=False) as service:
+    with PluginService(plugin_paths=sys.argv[3:], bundled=False) as service:
         service.load()
         states = {record.name: record.state.value for record in service.plugins()}
     print(json.dumps({**done, "states": states}))

@@ -242,34 +242,19 @@ def leave_calls(path, count):
         assert folder.create(f"{number}.ended", text.encode())
 
 
-@pytest.mark.parametrize("reading", ["listing", "notes"])
-def test_a_shortage_of_descriptors_hides_no_recorded_crash(
-    plugin_file, trials, monkeypatch, reading
-):
+def test_a_shortage_of_descriptors_hides_no_recorded_crash(plugin_file, trials, monkeypatch):
     """Neither for the look in which it comes, nor for the next one of the same service."""
     path = plugin_file("libbad.so")
     leave_calls(path, 3)
-    notes = Path(os.environ["XDG_STATE_HOME"], "modular_tf", "notes")
-    hidden = []
-    where, name = (os, "listdir") if reading == "listing" else (PrivateDirectory, "read")
-    real = getattr(where, name)
 
-    def no_descriptor(place, *arguments):
-        if reading == "listing":
-            is_meant = isinstance(place, int) and Path(f"/proc/self/fd/{place}").readlink() == notes
-        else:
-            is_meant = arguments[0].endswith(".ended")
-        if is_meant and not hidden:
-            hidden.append(place)
-            raise ShortageError("no descriptor", rule=SHORTAGE)
-        return real(place, *arguments)
+    def no_descriptor(_):
+        raise ShortageError("no descriptor", rule=SHORTAGE)
 
     with PluginService(config=Config(), plugin_paths=[path], bundled=False) as service:
         with monkeypatch.context() as patch:
-            patch.setattr(where, name, no_descriptor)
+            patch.setattr(Notes, "of_ended", no_descriptor)
             with pytest.raises(ShortageError):
                 service.load()
-        assert hidden
         (record,) = service.plugins()
         assert (record.state, record.reasons) == (State.FOUND, ())
         (record,) = service.load().plugins

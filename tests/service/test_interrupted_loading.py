@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import signal
 import threading
-from contextlib import suppress
 from functools import partial
 from itertools import product
 
 import pytest
 
-from modular_tf.errors import ClosedError
 from modular_tf.first_contact.finding import Finding, Offer, PlatformOffer
 from modular_tf.hookspecs import hookimpl
 from modular_tf.service.configuration import Config
-from modular_tf.service.deferred_library import DeferredLibrary
 from modular_tf.service.report import State
 from modular_tf.service.service import PluginService
 from modular_tf.service.storage.scan_cache import ScanCache
@@ -321,34 +318,6 @@ def test_an_interrupt_returns_from_an_init_that_hangs(run_forked, fixture_plugin
     )
 
     assert child.stdout == "interrupted\n"
-
-
-def finishes(function):
-    """Tell whether another thread can call a function now."""
-    thread = threading.Thread(target=function, daemon=True)
-    thread.start()
-    thread.join(5)
-    return not thread.is_alive()
-
-
-def test_what_is_registered_is_mapped_without_the_lock_of_the_service(
-    plugin_file, loaded, monkeypatch
-):
-    """A signal handler of a thread that maps it may wait for that lock."""
-    service, free = loaded(TRIED, plugin_file("libcut.so")), []
-    real = DeferredLibrary.open_now
-
-    def open_now(library):
-        if not free:
-            free.append(finishes(service.plugins))
-            free.append(finishes(service.close_at_exit))
-        return real(library)
-
-    monkeypatch.setattr(DeferredLibrary, "open_now", open_now)
-    with suppress(ClosedError):
-        service.load("cut")
-
-    assert free == [True, True]
 
 
 def test_a_child_that_is_forked_while_another_thread_opens_opens_by_itself(run_forked, plugin_file):

@@ -117,16 +117,6 @@ CASES = {
         Step((two_schemes(B, scheme="same"),), ("replaced b loaded FS-018",),
              {"same": "a", "fixture2": "b"}),
     ],
-    "another name of a removed file": [
-        Step((put_x(),), ("appeared x loaded",), {"first": "x"}),
-        Step((link(X, Z),), (), {"first": "x"}),
-        Step((remove(X),), ("removed x loaded", "appeared z loaded"), {"first": "z"}),
-    ],
-    "another name of a replaced file": [
-        Step((put_x(),), ("appeared x loaded",), {"first": "x"}),
-        Step((link(X, Z), put_x(scheme="second")),
-             ("replaced x loaded", "appeared z shadowed FS-018"), {"second": "x", "first": "z"}),
-    ],
 }  # fmt: skip
 
 
@@ -156,3 +146,22 @@ def test_what_is_reported_and_serves(case, is_used, service, folder, put, overwr
         refused = {change.plugin for change in changes if change.refusal}
         for record in service.plugins():
             assert ("LD-085" in [it.rule for it in record.warnings]) == (record.name in refused)
+
+
+@pytest.mark.parametrize(
+    ("deed", "kind"), [(remove(X), "removed"), (put_x(scheme="second"), "replaced")]
+)
+def test_another_name_of_the_old_file_becomes_a_plugin_of_its_own(
+    deed, kind, service, folder, put, overwrite
+):
+    files = Files(folder, put, overwrite)
+    path = put(X)
+    service.load("x")
+    link(X, Z)(files)
+    assert service.refresh() == []
+    deed(files)
+
+    changes = service.refresh([path])
+
+    assert [(str(each.kind), each.plugin) for each in changes] == [(kind, "x"), ("appeared", "z")]
+    assert service.schemes()["first"] == "z"

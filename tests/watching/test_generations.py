@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import gc
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from time import time_ns
 
 import pytest
 
-from modular_tf.discovery import file_identity
 from modular_tf.errors import ModularTFError, PluginError
 from modular_tf.service.configuration import Config
 from modular_tf.service.report import State
 from modular_tf.service.service import PluginService
 from tests.fixtures.interrupts import call_at
 from tests.watching.conftest import PATIENCE_S, summary, write
+from tests.watching.numbered import number_in, numbered_library, scheme_of
 
 
 def test_the_old_generation_serves_what_is_open(service, put, overwrite):
@@ -62,6 +62,34 @@ def test_the_old_generation_goes_on_until_nobody_holds_anything_of_it(service, p
     gc.collect()
     service.refresh()
     assert service.draining == 0
+
+
+def test_readers_get_the_whole_of_one_library_while_it_is_replaced(service, folder):
+    uri, is_over = f"{scheme_of(0)}://host/file", threading.Event()
+
+    def put_number(number):
+        (folder / ".coming").write_bytes(numbered_library(0, number))
+        (folder / ".coming").replace(folder / "libx.so")
+
+    def read():
+        numbers = []
+        while not is_over.is_set():
+            with service.filesystem_for(uri).new_random_access_file(uri) as reader:
+                numbers.append(number_in(reader.read(0, 1000) + reader.read(1000, 1 << 20)))
+        return numbers
+
+    put_number(0)
+    service.load("x")
+    with ThreadPoolExecutor(2) as threads:
+        reading = [threads.submit(read) for _ in range(2)]
+        for number in range(1, 10):
+            put_number(number)
+            assert summary(service.refresh()) == [("replaced", "x", "loaded")]
+            service.load("x")  # else it would be mapped when another one lies there
+        is_over.set()
+    for numbers in (each.result() for each in reading):
+        assert numbers == sorted(numbers)
+        assert set(numbers) <= set(range(10))
 
 
 def test_closing_the_service_closes_what_serves_to_the_end(service, put):
@@ -176,33 +204,6 @@ def test_a_watch_drops_a_plugin_whose_file_went_after_a_refresh_had_not_followed
 
 def interrupt():
     raise KeyboardInterrupt
-
-
-def test_a_file_is_read_until_no_other_can_have_its_identity(service, put, monkeypatch):
-    path, read = Path(put()), []
-    service.load()
-    age_ns = time_ns() - path.stat().st_ctime_ns
-    monkeypatch.setattr(file_identity, "SETTLED_AFTER_NS", age_ns)
-    sha256_of = file_identity.sha256_of
-    monkeypatch.setattr(file_identity, "sha256_of", lambda fd: read.append(fd) or sha256_of(fd))
-
-    assert service.refresh([path]) == []
-    assert len(read) == 1
-    assert service.refresh([path]) == []
-    assert len(read) == 1
-
-
-def test_what_comes_with_this_package_is_not_read_again(monkeypatch):
-    read = []
-    with PluginService(config=Config()) as service:
-        service.discover()
-        bundled = [record.path for record in service.plugins() if record.source == "bundled"]
-        assert bundled
-        monkeypatch.setattr(file_identity, "SETTLED_AFTER_NS", time_ns())
-        monkeypatch.setattr(file_identity, "sha256_of", read.append)
-
-        assert service.refresh(bundled) == []
-    assert read == []
 
 
 def test_a_replaced_file_that_a_search_has_met_is_one_plugin(service, put):

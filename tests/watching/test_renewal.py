@@ -13,7 +13,6 @@ from modular_tf.discovery import file_identity
 from modular_tf.discovery.sources import distributions
 from modular_tf.errors import ClosedError, UnimplementedError
 from modular_tf.hookspecs import hookimpl
-from modular_tf.service.configuration import Config
 from modular_tf.service.report import State
 from modular_tf.service.service import PluginService
 from tests.discovery.site_folder import install
@@ -149,23 +148,6 @@ def test_a_closed_service_follows_nothing(service):
         service.refresh()
     with pytest.raises(ClosedError):
         service.watch()
-
-
-def test_a_watch_tries_all_plugins_in_children_of_one_process(folder, put):
-    with PluginService(
-        plugin_dirs=[folder], bundled=False, config=Config(first_contact="always")
-    ) as service:
-        service.watch().close()
-        helpers = []
-        for scheme in ("one", "two", "three"):
-            put(scheme=scheme)
-            (change,) = service.refresh()
-            assert change.refusal is None
-            helpers.append(service._pipeline._admission._trials._zygotes.warm())
-
-        assert helpers == [helpers[0]] * 3
-
-    assert service._pipeline._admission._trials is None
 
 
 def test_a_function_that_raises_does_not_end_the_watch_which_it_may_close(service, put, caplog):
