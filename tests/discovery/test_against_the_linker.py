@@ -35,7 +35,7 @@ _, _LINKER, _MACHINE = running_program()
 _DYNAMIC_SIZES = 64 + 56 + 32  # p_filesz and p_memsz of the second program header of 64 bits
 _OTHER_MACHINE = next(number for number in (62, 183) if number != _MACHINE)
 _NAMES = ("liba.so", "libb.so", "libc++.so", "libd.so")
-_PLACES = ("one", "one/sub", "two", "three")
+_PLACES = ("one", "one/sub", "two", "three", "$ORIGINAL")
 _MAPPED = re.compile(r"^\t(?!linux-vdso)(?:\S+ => )?(\S+) \(0x[0-9a-f]+\)$", re.MULTILINE)
 _MISSING = re.compile(r"^\t(\S+) => not found$", re.MULTILINE)
 _FATAL = re.compile(r"error while loading shared libraries: (\S+): cannot open shared object")
@@ -131,8 +131,10 @@ class Tree:
         place = self.random.choice(_PLACES)
         absolute = f"{self.root}/{place}"
         below = [f"{absolute}/$LIB", f"{absolute}/${{PLATFORM}}", f"{self.root}/absent"]
-        near = [f"$ORIGIN/{place}", "${ORIGIN}", "", place]
-        return self.random.choice([absolute, absolute, *below, *near])
+        near = [f"$ORIGIN/{place}", "${ORIGIN}", "", place, f"./{place}", f"{place}/../{place}"]
+        # What begins like a token is the name of a directory.
+        odd = ["$ORIGINAL", "${ORIGINAL}", f"$ORIGIN_/{place}", f"$NOTHING/{place}"]
+        return self.random.choice([absolute, absolute, *below, *near, self.random.choice(odd)])
 
 
 class Listed(NamedTuple):
@@ -176,7 +178,7 @@ def _of_tree(path):
 
 def by_us(tree, library_path):
     """Return what we find."""
-    library_path = re.sub(r"\$ORIGIN|\$\{ORIGIN\}", str(tree.root), library_path)
+    library_path = re.sub(r"\$ORIGIN(?!\w)|\$\{ORIGIN\}", str(tree.root), library_path)
     with (
         closing(ProcessScope(library_path=library_path)) as process,
         ElfFile(str(tree.main)) as elf,

@@ -2,12 +2,10 @@
 
 import pwd
 
-import platformdirs
 import pytest
 
 from modular_tf.discovery.candidate import Source
 from modular_tf.discovery.search import discover
-from modular_tf.discovery.sources.distributions import libraries_in_record
 from modular_tf.discovery.sources.search_paths import SearchPaths
 from tests.discovery.conftest import DEVICE, found
 from tests.discovery.elf_builder import ElfBuilder
@@ -138,25 +136,7 @@ def test_a_record_that_cannot_be_read_or_has_no_bound(record, rule, tmp_path):
         assert "RECORD of distribution spam 1.0 cannot be read" in problem.message
 
 
-def test_lines_of_a_record():
-    record = b"a/x.so,sha256=,1\r\na/y.so.3,,\nz.txt,sha256=.so,3\nso.py,,\n"
-
-    assert list(libraries_in_record(record)) == ["a/x.so", "a/y.so.3"]
-    assert list(libraries_in_record(b"")) == []
-
-
 # -- drop-in directories
-
-
-@pytest.mark.parametrize("value", [None, "", "  ", "/somewhere/else", "~/data"])
-def test_the_users_directory_is_where_platformdirs_says(monkeypatch, value):
-    if value is None:
-        monkeypatch.delenv("XDG_DATA_HOME")
-    else:
-        monkeypatch.setenv("XDG_DATA_HOME", value)
-    expected = platformdirs.user_data_dir("modular_tf", appauthor=False)
-
-    assert SearchPaths.of_process().user_directory == f"{expected}/plugins"
 
 
 @pytest.mark.parametrize("environment", [{"XDG_DATA_HOME": "data"}, {"HOME": "~"}, {"HOME": "."}])
@@ -215,29 +195,3 @@ def test_the_drop_in_folders_of_our_checkout_count_and_of_no_other(tmp_path, tex
     result = discover(paths)
     assert names(result) == ["top", "a", "b"]
     assert {candidate.source for candidate in result.candidates} == {Source.USER_DIRECTORY}
-
-
-# -- the running process --------------------------------------------------------------------------
-
-
-def test_the_running_process(monkeypatch):
-    paths = SearchPaths.of_process(arguments=["/a"], config_directories=["/b"], environment={})
-
-    assert paths.arguments == ("/a",)
-    assert paths.config_directories == ("/b",)
-    assert paths.environment == {}
-    assert any("site-packages" in path for path in paths.site_directories)
-    assert len(set(paths.site_directories)) == len(paths.site_directories)
-    assert paths.sources == frozenset(Source)
-    assert Source.BUNDLED not in SearchPaths.of_process(bundled=False).sources
-    assert not paths.privileged
-    monkeypatch.setattr("os.geteuid", lambda: 4711)
-    assert SearchPaths.of_process().privileged
-
-
-def test_the_bundled_plugins_of_this_installation():
-    result = discover(SearchPaths.of_process(environment={}))
-
-    bundled = {each.name for each in result.candidates if each.source is Source.BUNDLED}
-    assert {"posix_filesystem", "ram_filesystem"} <= bundled
-    assert result.problems == ()

@@ -327,3 +327,26 @@ def test_names_cannot_pretend_to_be_answers(name, place, tmp_path, prober):
 
     assert "LD-096" in rules_of(result)
     assert not result.loadable
+
+
+# -- the current directory ------------------------------------------------------------------------
+
+
+def test_another_current_directory_means_another_library(tmp_path, prober, monkeypatch):
+    """What was found out holds for a directory in which the same is there."""
+    for name in ("here", "absolute"):
+        library(tmp_path / name / "libdep.so")
+    paths = {"runpath": f":{tmp_path}/absolute"}
+    plugin = make_candidate(library(tmp_path / "libx.so", ("libdep.so",), paths=paths))
+
+    for directory, place in ((tmp_path / "here", "here"), (tmp_path, "absolute")):
+        monkeypatch.chdir(directory)
+        result = prober.probe(plugin)
+        assert [each.path for each in result.libraries] == [str(tmp_path / place / "libdep.so")]
+        assert "libdep.so" in result.passed_over
+
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert found(Path(plugin.path)) == [str(tmp_path / "absolute/libdep.so")]
+    monkeypatch.chdir(tmp_path)  # or the test could not leave

@@ -2,7 +2,6 @@
 
 import os
 import socket
-from pathlib import Path
 
 import pytest
 from elftools.elf.enums import ENUM_E_MACHINE
@@ -93,43 +92,19 @@ def test_no_permission(tmp_path, monkeypatch):
     assert_refused(path, "LD-003", r"libsecret\.so cannot be read: Permission denied")
 
 
-def test_files_are_closed_on_error(tmp_path):
-    path = tmp_path / "libtext.so"
-    path.write_bytes(b"text")
-    before = len(list(Path("/proc/self/fd").iterdir()))
-
-    for _ in range(20):
-        with pytest.raises(ElfError):
-            ElfFile(str(path))
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
-
-
 @pytest.mark.parametrize(
     ("constant", "bits", "order", "name"),
     [
-        ("EM_SPARC", 64, ">", "sparc"),
         ("EM_386", 32, "<", "i386"),
-        ("EM_68K", 64, ">", "m68k"),
         ("EM_MIPS", 64, "<", "mips64el"),
-        ("EM_MIPS", 32, ">", "mips"),
-        ("EM_PARISC", 64, ">", "parisc"),
-        ("EM_PPC", 64, ">", "ppc"),
         ("EM_PPC64", 64, "<", "ppc64le"),
         ("EM_PPC64", 64, ">", "ppc64"),
-        ("EM_S390", 64, ">", "s390x"),
         ("EM_ARM", 32, "<", "arm"),
-        ("EM_SH", 64, ">", "sh"),
-        ("EM_SPARCV9", 64, ">", "sparc64"),
-        ("EM_IA_64", 64, ">", "ia64"),
         ("EM_X86_64", 64, "<", "x86-64"),
         ("EM_AARCH64", 64, "<", "aarch64"),
         ("EM_AARCH64", 64, ">", "aarch64_be"),
-        ("EM_CUDA", 64, ">", "cuda"),
-        ("EM_AMDGPU", 64, ">", "amdgpu"),
         ("EM_RISCV", 64, "<", "riscv64"),
         ("EM_RISCV", 32, "<", "riscv32"),
-        ("EM_BPF", 64, ">", "bpf"),
-        ("EM_LOONGARCH", 64, "<", "loongarch64"),
         (31337, 64, "<", "machine 31337"),
     ],
 )

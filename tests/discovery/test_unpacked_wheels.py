@@ -148,16 +148,3 @@ def test_another_version_is_another_candidate(site, drop_in):
         (str(installed), "spam-io", "spam-io 1.0"),
         (str(fetched), "spam-io#2", "spam-io 2.0"),
     ]
-
-
-def test_a_damaged_record_is_a_problem(drop_in):
-    folder = drop_in / "spam-io.wheel"
-    unpack(folder)
-    record = folder / "Spam_IO-1.0.dist-info" / "RECORD"
-    record.unlink()
-    record.mkdir()
-
-    result = search(user_directory=str(drop_in))
-
-    assert result.candidates == ()
-    assert "RECORD of distribution spam-io 1.0 cannot be read" in result.problems[0].message

@@ -13,7 +13,7 @@ from modular_tf.check.outcome import Pass, Verdict
 from modular_tf.check.run import CheckProcesses
 from modular_tf.check.target import Target
 from tests.contrib.built_plugin import installed_plugin
-from tests.fixtures.matrices import sampled
+from tests.fixtures.matrices import BEYOND_THE_SAMPLE
 
 _IN_WORKER = {"MODULAR_TF_ISOLATION": "process"}
 _FINE = {Verdict.PASSED, Verdict.SKIPPED, Verdict.NOTED}
@@ -28,12 +28,8 @@ _SCHEMES = {"ram_filesystem": "ram", "posix_filesystem": "file"}
 _GROUPS = sorted({check.group for check in _CHECKS})
 
 
-@pytest.mark.parametrize(
-    "case",
-    sampled(
-        product(_SCHEMES, _GROUPS), [("ram_filesystem", "reading"), ("posix_filesystem", "writing")]
-    ),
-)
+@BEYOND_THE_SAMPLE  # each run compares the operations (test_operations.py)
+@pytest.mark.parametrize("case", product(_SCHEMES, _GROUPS))
 def test_a_plugin_conforms_in_a_worker_too(case):
     plugin, group = case
     scheme = _SCHEMES[plugin]

@@ -1,4 +1,4 @@
-"""Libraries with bytes and traces of their own, and services that load one beside good ones."""
+"""Libraries with bytes and traces of their own."""
 
 import json
 import os
@@ -13,8 +13,6 @@ from modular_tf.discovery.linking.host_exports import host_exports
 from modular_tf.discovery.probe import probe
 from modular_tf.loading.binding import map_file
 from modular_tf.loading.bound_files import bound_files
-from modular_tf.service.report import State
-from modular_tf.service.service import PluginService
 from tests.fixtures.compiler import compile_object, link_library
 
 
@@ -79,31 +77,6 @@ def temporary(tmp_path, monkeypatch):
     bound_files.mirrors.remove()
     yield path
     bound_files.mirrors.remove()
-
-
-@pytest.fixture
-def load_beside_good_ones(fixture_plugin):
-    """Load a library with a good plugin before and after it, and the bundled ones.
-
-    Whatever becomes of the library, all others must serve.
-    """
-
-    def load(library):
-        before = fixture_plugin("good", scheme="before")
-        after = fixture_plugin("needed-none", scheme="after")
-        with PluginService(plugin_paths=[before, library, after]) as service:
-            report = service.load()
-            schemes = set(service.schemes())
-            service.filesystem("before").create_dir("before://h/x")
-            service.filesystem("after").create_dir("after://h/x")
-            assert service.filesystem("file").path_exists("/")
-        others = [found for found in report.plugins if found.path != str(library)]
-        assert {"before", "after", "", "file", "ram"} <= schemes
-        assert [found.state for found in others] == [State.LOADED] * len(others)
-        (record,) = (found for found in report.plugins if found.path == str(library))
-        return record
-
-    return load
 
 
 _LOAD = """

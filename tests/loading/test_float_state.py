@@ -5,6 +5,7 @@ import platform
 import pytest
 
 from tests.first_contact.conftest import build_misdeed
+from tests.fixtures.matrices import sampled_product
 
 # The x87 unit is looked at by the C library: its control word has rounding and exceptions, too.
 ARITHMETIC = """
@@ -39,7 +40,7 @@ if platform.machine() == "x86_64":
     DEEDS += ["FLUSH_TO_ZERO", "TRAP_INVALID", "TRAP_INVALID_X87"]
 
 
-@pytest.mark.parametrize(("kind", "place"), PLACES)
-@pytest.mark.parametrize("deed", DEEDS)
-def test_arithmetic_is_as_before_when_a_call_has_returned(run_forked, deed, kind, place):
+@pytest.mark.parametrize(("where", "deed"), sampled_product(PLACES, DEEDS))
+def test_arithmetic_is_as_before_when_a_call_has_returned(run_forked, where, deed):
+    kind, place = where
     run_forked(ARITHMETIC, build_misdeed(deed, place, kind))

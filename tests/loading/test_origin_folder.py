@@ -11,6 +11,7 @@ from modular_tf.loading.bound_files import bound_files
 from modular_tf.service.configuration import Config
 from modular_tf.service.service import PluginService
 from tests.fixtures.compiler import compile_object, link_library
+from tests.fixtures.matrices import sampled_product
 from tests.loading.conftest import load_seen
 from tests.loading.conftest import put as put_file
 
@@ -48,8 +49,7 @@ WAYS = {
 of_each_age = pytest.mark.parametrize("age", ["settled", "fresh"])
 
 
-@of_each_age
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("way", "age"), sampled_product(list(WAYS), ["settled", "fresh"]))
 def test_a_neighbour_is_found(way, age, folder):
     macro, options, place = WAYS[way]
     put(folder / place, NEIGHBOUR)

@@ -10,7 +10,6 @@ from modular_tf.native.library import Library
 from modular_tf.rules import rule
 from modular_tf.service.report import State
 from modular_tf.service.service import PluginService
-from tests.fixtures.broken_libraries import BROKEN_LIBRARIES
 from tests.fixtures.compiler import link_library, object_of_text
 from tests.loading.conftest import odd_plugin
 from tests.plugins.matrix import variants
@@ -72,11 +71,25 @@ _NAMED = {
 }
 
 
+def test_a_fault_stops_nothing_else(fixture_plugin):
+    """Neither of a plugin before it nor of one after it, nor of the bundled ones."""
+    bad = [fixture_plugin(name) for name in ("cleanup-null", "unresolved-symbol", "init-fails")]
+    before = fixture_plugin("good", scheme="before")
+    after = fixture_plugin("needed-none", scheme="after")
+    with PluginService(plugin_paths=[before, *bad, after]) as service:
+        report = service.load()
+        assert {"before", "after", "", "file", "ram"} <= set(service.schemes())
+        service.filesystem("before").create_dir("before://h/x")
+        service.filesystem("after").create_dir("after://h/x")
+        assert service.filesystem("file").path_exists("/")
+    refused = {found.path for found in report.plugins if found.state is not State.LOADED}
+    assert refused == set(map(str, bad))
+
+
 @pytest.mark.parametrize("variant", _VARIANTS, ids=str)
-def test_a_fault_has_a_reason_and_stops_nothing_else(
-    variant, fixture_plugin, load_beside_good_ones
-):
-    record = load_beside_good_ones(fixture_plugin(variant.name))
+def test_a_fault_has_a_reason(variant, fixture_plugin):
+    with PluginService(plugin_paths=[fixture_plugin(variant.name)], bundled=False) as service:
+        (record,) = service.load().plugins
     refused = variant.state != "loaded"
     broken = rule(variant.rule)
     reported = record.reasons if broken.severity.value == "error" else record.warnings
@@ -102,34 +115,6 @@ def test_one_good_scheme_beside_a_bad_one_serves(variant, good, fixture_plugin):
         assert record.schemes == (good,)
         assert record.reason.rule == "FS-013"
         service.filesystem(good).create_dir(f"{good}://h/made")
-
-
-# -- files that are no plugins ---------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("damage", BROKEN_LIBRARIES)
-def test_a_broken_file_is_rejected_unopened(damage, broken_library, load_beside_good_ones):
-    record = load_beside_good_ones(broken_library(damage))
-
-    if damage == "sections-behind-the-end":  # a loader needs no sections
-        assert record.state is State.LOADED
-        return
-    assert record.state is State.REJECTED
-    assert record.reason.stage == "probe"
-    assert record.reason.rule in {f"LD-00{number}" for number in (4, 5, 6, 7, 8, 9)}
-    assert record.reason.remedy
-    assert record.reason.message
-
-
-@pytest.mark.parametrize("kind", ["dangling_link", "directory", "pipe"])
-def test_what_is_no_file_is_rejected_unopened(kind, broken_library):
-    folder = getattr(broken_library, kind)().parent
-    with PluginService(plugin_paths=[folder]) as service:
-        report = service.load()
-        (record,) = (found for found in report.plugins if found.path.startswith(str(folder)))
-
-    assert record.state is State.REJECTED
-    assert record.reason.rule in ("LD-001", "LD-002")
 
 
 def test_a_library_that_vanishes_after_the_probe_is_a_reason(fixture_plugin, tmp_path):
@@ -195,8 +180,9 @@ def test_a_wild_pointer_costs_its_scheme_only(oddity, rules, schemes, load_in_ch
 
 
 @pytest.mark.parametrize("scheme", ["x", "s3-x", "x://", "9a", "with space", "a+b", "ü1", "a\\n"])
-def test_a_scheme_that_no_uri_can_name_is_refused(scheme, load_beside_good_ones):
-    record = load_beside_good_ones(odd_plugin(scheme=scheme))
+def test_a_scheme_that_no_uri_can_name_is_refused(scheme):
+    with PluginService(plugin_paths=[odd_plugin(scheme=scheme)], bundled=False) as service:
+        (record,) = service.load().plugins
 
     assert record.reason.rule == "FS-007"
     expected = "expected a letter, then 1 to 999 letters, digits or dots, found"
@@ -230,26 +216,6 @@ def test_the_first_of_two_plugins_keeps_the_scheme_and_the_second_is_never_initi
     )
 
     assert sorted(book["inits"] for book in plugin_report.processes()) == [0, 1]
-
-
-def test_a_plugin_may_not_take_a_bundled_scheme_that_serves_already(fixture_plugin):
-    plugin = fixture_plugin("good", scheme="ram")
-    with PluginService() as service:
-        service.load()
-        service.load(plugin)
-        (record,) = (found for found in service.plugins() if found.path == str(plugin))
-
-        assert record.state is State.SHADOWED
-        assert "ram_filesystem" in record.reason.message
-        assert service.schemes()["ram"] == "ram_filesystem"
-
-
-def test_an_exception_thrown_by_the_init_function_is_a_reason(fixture_plugin, load_in_child):
-    found = load_in_child(fixture_plugin("init-plugin-throws"))
-
-    (reason,) = found["reasons"]
-    assert (found["state"], reason["stage"], reason["rule"]) == ("failed", "init", "LD-052")
-    assert "thrown by TF_InitPlugin" in reason["message"]
 
 
 @pytest.mark.parametrize("text", ["const int unrelated = 1;", "const int TF_InitPlugin = 1;"])

@@ -11,6 +11,7 @@ from modular_tf.discovery.linking.host_exports import HOST_RUNTIME, REPLACED_SON
 from modular_tf.loading.private_copy import OpenedFile, copy_for_host
 from modular_tf.native.library import Library
 from tests.fixtures.compiler import link_library, object_of_text
+from tests.fixtures.matrices import sampled_product
 from tests.loading.conftest import load_probed, put
 from tests.plugins.build import framework_stub
 
@@ -66,8 +67,12 @@ def call(library, name, *arguments):
     return int(function(library.symbol(name))(*arguments))
 
 
-@pytest.mark.parametrize("version", ["", "tensorflow", "VERS_1.0", "of_tomorrow"])
-@pytest.mark.parametrize("soname", sorted(REPLACED_SONAMES - {HOST_RUNTIME}))
+@pytest.mark.parametrize(
+    ("soname", "version"),
+    sampled_product(
+        sorted(REPLACED_SONAMES - {HOST_RUNTIME}), ["", "tensorflow", "VERS_1.0", "of_tomorrow"]
+    ),
+)
 def test_a_need_is_led_to_the_host_whatever_version_it_requires(soname, version, tmp_path):
     if version == "of_tomorrow":
         needed = stub_with("TF_NewStatus", version, soname, tmp_path)

@@ -7,6 +7,7 @@ a trace by its constructor, so one that nobody judged shows that it was mapped.
 import ctypes
 import os
 import shutil
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -94,15 +95,10 @@ NEEDS = {
     "path beside it": ("$ORIGIN/libcompanion.so", None, None),
     "in the current directory": (COMPANION, ":/nowhere", None),
 }
-in_each_way = pytest.mark.parametrize(
-    "options",
-    [{"age": "settled"}, {"age": "fresh"}, {"age": "settled", "sealed": True}],
-    ids=["file", "copy", "sealed"],
-)
+WAYS = [{"age": "settled"}, {"age": "fresh"}, {"age": "settled", "sealed": True}]
 
 
-@in_each_way
-@pytest.mark.parametrize("way", NEEDS)
+@pytest.mark.parametrize(("way", "options"), list(zip(NEEDS, cycle(WAYS), strict=False)))
 def test_what_takes_the_place_of_a_companion_during_the_load_is_not_mapped(
     way, options, folder, traces, swap_first
 ):
@@ -118,7 +114,7 @@ def test_what_takes_the_place_of_a_companion_during_the_load_is_not_mapped(
     assert traces.names == ["companion", "plugin"]
 
 
-@in_each_way
+@pytest.mark.parametrize("options", WAYS, ids=["file", "copy", "sealed"])
 def test_a_companion_is_mapped_once(options, folder):
     needed = companion(folder / COMPANION)
     library = plugin(folder / "libx.so", COMPANION, str(folder))
@@ -189,8 +185,16 @@ _IN_CHILD = """
 """
 
 
-@pytest.mark.parametrize("age", ["settled", "fresh"])
-@pytest.mark.parametrize("search_path", [":/nowhere", "/nowhere:", ".", "x/..", "$LIB/../..:"])
+@pytest.mark.parametrize(
+    ("search_path", "age"),
+    [
+        (":/nowhere", "settled"),
+        ("/nowhere:", "fresh"),
+        (".", "settled"),
+        ("x/..", "fresh"),
+        ("$LIB/../..:", "settled"),
+    ],
+)
 def test_what_appears_in_the_current_directory_is_not_mapped(
     search_path, age, folder, tmp_path, traces, run_python
 ):

@@ -1,19 +1,17 @@
 """What was found out about a library is recalled as long as it holds, and not longer."""
 
-import json
 import os
 import shutil
 import struct
 
 import pytest
 
-from modular_tf.codec import encode
 from modular_tf.discovery.candidate import Kind
 from modular_tf.discovery.file_identity import see
 from modular_tf.discovery.host_fingerprint import HostFingerprint, host_fingerprint, linking_parts
 from modular_tf.service.storage import scan_cache as cache_module
 from modular_tf.service.storage.private_directory import PrivateDirectory
-from modular_tf.service.storage.scan_cache import CacheEntry, ScanCache
+from modular_tf.service.storage.scan_cache import ScanCache
 from tests.scan_cache.conftest import (
     FINDING,
     is_not_stored,
@@ -231,49 +229,3 @@ def test_a_cache_of_others_or_another_host_is_not_believed_and_nothing_by_the_pr
     (file,) = own_cache.glob("*.sqlite")
     file.chmod(0o666)
     assert recalled(plugin) is None
-
-
-# -- what is damaged ---------------------------------------------------------------------------
-
-
-WRONG = [None, True, 1, 1.5, "text", [], {}, [None], {"a": 1}, [[]], "LD-004", -1, 10**40]
-
-
-def places_of(node, path=()):
-    """Yield the way to each value of a record."""
-    for key, child in node.items() if isinstance(node, dict) else enumerate(node):
-        yield (*path, key)
-        if isinstance(child, (dict, list)):
-            yield from places_of(child, (*path, key))
-
-
-@pytest.mark.parametrize("wrong", WRONG, ids=repr)
-def test_a_value_of_another_type_is_not_recalled(plugin, wrong):
-    """In each place: a row may say anything."""
-    known = tried(plugin)
-    cache = ScanCache.of_process()
-    sha256, dependencies, text = cache._libraries.get(str(plugin))
-
-    for place in places_of(json.loads(text)):
-        changed = node = json.loads(text)
-        for key in place[:-1]:
-            node = node[key]
-        node[place[-1]] = wrong
-        cache._libraries.put(str(plugin), sha256, dependencies, json.dumps(changed))
-
-        found = cache.recall(str(plugin))
-        assert found is None or isinstance(found, CacheEntry)
-        if found is not None:
-            assert type(found.tried) is bool
-            assert found.finding is None or encode(found.finding) is not None
-            assert isinstance(found.facts.loadable, bool)
-            assert found.sha256 == known.sha256
-
-
-def test_dependencies_that_are_damaged_are_missed(with_companion):
-    tried(with_companion)
-    for wrong in WRONG:
-        cache = ScanCache.of_process()
-        sha256, _, text = cache._libraries.get(str(with_companion))
-        cache._libraries.put(str(with_companion), sha256, json.dumps(wrong), text)
-        assert cache.recall(str(with_companion)) is None or wrong == []

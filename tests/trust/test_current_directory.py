@@ -14,7 +14,6 @@ BEGIN = """
     import os
     os.chdir(os.environ["BEGINS_IN"])
 """
-SEARCH_PATHS = [":", "/nowhere:", ":/nowhere", "/nowhere::/nothing", ".", "./"]
 NAME = "libneeded.so"
 
 
@@ -41,7 +40,7 @@ def load_and_use(load, system, monkeypatch):
     return partial(load, first=BEGIN, load="lazy", LD_LIBRARY_PATH=system.parent)
 
 
-@pytest.mark.parametrize("search_path", SEARCH_PATHS)
+@pytest.mark.parametrize("search_path", [":/nowhere", "./"])
 def test_a_library_there_that_anybody_may_write_to_is_refused(
     search_path, plugin, load_and_use, traces, tmp_path
 ):
@@ -55,8 +54,7 @@ def test_a_library_there_that_anybody_may_write_to_is_refused(
     assert traces.names == []
 
 
-@pytest.mark.parametrize("first_contact", ["new", "never"])
-@pytest.mark.parametrize("search_path", SEARCH_PATHS)
+@pytest.mark.parametrize(("search_path", "first_contact"), [("/nowhere:", "new"), (".", "never")])
 def test_a_library_where_the_plugin_is_used_is_not_mapped(
     search_path, first_contact, plugin, load_and_use, traces, tmp_path
 ):

@@ -64,7 +64,7 @@ def assert_loaded(found):
     assert (loaded.outcome, stack) == (("loaded",), "rw-p")
 
 
-@pytest.mark.parametrize(("first_contact", "times"), [("new", 1), ("never", 1), ("new", 2)])
+@pytest.mark.parametrize(("first_contact", "times"), [("never", 1), ("new", 2)])
 def test_a_plugin_that_asks_for_it_is_refused_before_it_is_opened(
     first_contact, times, load_one, tmp_path
 ):

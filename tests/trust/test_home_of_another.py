@@ -31,31 +31,16 @@ SCRIPT = """
 
 @pytest.fixture
 def home(tmp_path):
-    """Return a user's home with a cache, a state and a plugin of that user, and links."""
+    """Return a user's home with a cache, a state and a folder for plugins of that user."""
     home = tmp_path / "home"
     for folder in (".cache/modular_tf", ".local/state", ".local/share/modular_tf/plugins"):
         (home / folder).mkdir(parents=True)
     (home / ".cache" / "modular_tf").chmod(0o700)
-    (home / ".local" / "state" / "modular_tf").symlink_to(tmp_path / "of_root")
     return home
 
 
 @pytest.fixture
-def of_root(tmp_path):
-    """Return a directory of root's with what looks like marks of plugins, to which a link leads."""
-    marks = tmp_path / "of_root" / "marks"
-    marks.mkdir(parents=True, mode=0o700)
-    (tmp_path / "of_root").chmod(0o700)
-    mark = {"plugin": "x", "path": "/x.so", "what": "loading", "sha256": "0" * 64, "time": 1.0}
-    mark |= {"pid": 1, "start": "1", "boot": "another", "namespace": "", "machine": ""}
-    (marks / "one.mark").write_text(json.dumps(mark))
-    (marks / "one.mark").chmod(0o600)
-    os.utime(marks / "one.mark", (1, 1))
-    return tmp_path / "of_root"
-
-
-@pytest.fixture
-def run_as_root(run_forked, home, of_root):
+def run_as_root(run_forked, home):
     """Run a service as root in that home; return what it printed."""
 
     def run(*arguments):
@@ -69,24 +54,19 @@ def run_as_root(run_forked, home, of_root):
     return run
 
 
-def test_nothing_is_stored_there_and_no_link_is_followed(
-    run_as_root, home, of_root, fixture_plugin
+def test_nothing_is_stored_there_and_the_users_plugins_are_refused(
+    run_as_root, home, fixture_plugin
 ):
-    before = sorted(home.rglob("*"))
-    states = run_as_root(fixture_plugin("good"))
-
-    assert set(states.values()) == {"loaded"}
-    assert sorted(home.rglob("*")) == before
-    assert [path.name for path in of_root.rglob("*")] == ["marks", "one.mark"]
-
-
-def test_the_users_plugins_are_refused(run_as_root, home, fixture_plugin):
     drop_in = home / ".local" / "share" / "modular_tf" / "plugins" / "libtheirs.so"
     shutil.copy(fixture_plugin("good"), drop_in)
     if os.geteuid() != 0:
         drop_in.chmod(0o666)
+    before = sorted(home.rglob("*"))
+    states = run_as_root(fixture_plugin("good"))
 
-    assert run_as_root()["theirs"] == "rejected"
+    assert states.pop("theirs") == "rejected"
+    assert set(states.values()) == {"loaded"}
+    assert sorted(home.rglob("*")) == before
 
 
 def test_the_users_configuration_is_an_error(run_as_root, home):

@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from modular_tf.discovery.trust.policy import TrustPolicy, default_lock_path, parse_policy
+from modular_tf.discovery.trust.policy import TrustPolicy, parse_policy
 from modular_tf.errors import ConfigError
 from modular_tf.service.configuration import load_config
 
@@ -32,28 +32,6 @@ def test_a_whole_table():
     assert parse_policy({}, "/") == TrustPolicy()
 
 
-@pytest.mark.parametrize(
-    "table",
-    [
-        [],
-        {"owner": ["alice"]},
-        {"owners": "alice"},
-        {"owners": [True]},
-        {"groups": [1.5]},
-        {"allow_writable": [1]},
-        {"allow_executable_stack": ["/x.so\0"]},
-        {"require_record": 1},
-        {"frozen": "yes"},
-        {"lock": ""},
-        {"lock": False},
-    ],
-    ids=str,
-)
-def test_what_is_wrong_is_an_error(table):
-    with pytest.raises(ValueError, match=r"^trust(\.\w+)?: (expected|unknown keys)"):
-        parse_policy(table, "/")
-
-
 @pytest.mark.parametrize(("word", "expected"), [("1", True), ("0", False), ("", False)])
 def test_the_environment_may_freeze(word, expected):
     assert load_config({"MODULAR_TF_FROZEN": word}).trust.frozen is expected
@@ -64,7 +42,3 @@ def test_the_environment_may_freeze(word, expected):
 def test_a_word_that_is_neither_0_nor_1_is_an_error(word):
     with pytest.raises(ConfigError, match=f"MODULAR_TF_FROZEN: expected 0 or 1, found '{word}'"):
         load_config({"MODULAR_TF_FROZEN": word})
-
-
-def test_the_lock_file_lies_beside_the_configuration_file():
-    assert default_lock_path("/etc/app/modular-tf.toml") == "/etc/app/modular-tf.lock"

@@ -2,13 +2,11 @@
 
 import os
 import shutil
-import zipfile
 from pathlib import Path
 
 import pytest
 
 from modular_tf.discovery.linking import link_scope
-from modular_tf.discovery.trust.policy import TrustPolicy
 from modular_tf.errors import ModularTFError
 from modular_tf.loading import binding
 from modular_tf.service import plugins as known_plugins
@@ -83,53 +81,6 @@ def test_what_a_stranger_could_write_is_not_followed(place, fixture_plugin, monk
     assert (record.state, record.reason.rule) == (State.REJECTED, "LD-076")
     assert record.kinds == ("filesystem",)
     assert not {"libfixture_companion.so", str(place)} & set(looked)
-
-
-def test_the_configuration_may_excuse_it(good):
-    good.chmod(0o666)
-    config = Config(trust=TrustPolicy(allow_writable=(str(good),)))
-
-    with service(good, config=config) as plugins:
-        assert plugins.load()["x"].state is State.LOADED
-
-
-def test_a_wheel_that_was_unzipped_without_a_umask_is_refused_until_that_is_mended(
-    fixture_plugin, tmp_path
-):
-    wheel, site = tmp_path / "x-1.0-py3-none-any.whl", tmp_path / "site"
-    with zipfile.ZipFile(wheel, "w") as archive:
-        archive.write(fixture_plugin("good"), "x/libx.so")
-    before = os.umask(0)
-    try:
-        with zipfile.ZipFile(wheel) as archive:
-            archive.extractall(site)
-    finally:
-        os.umask(before)
-    file = site / "x" / "libx.so"
-
-    for path in (site, file.parent, file):
-        with service(file) as plugins:
-            (record,) = plugins.load().plugins
-        assert (record.state, record.reason.rule) == (State.REJECTED, "LD-076")
-        assert "chmod o-w" in record.reason.remedy
-        assert f"{path} has mode 0{path.stat().st_mode & 0o777:o}" in record.reason.message
-        path.chmod(path.stat().st_mode & ~0o022)
-
-    with service(file) as plugins:
-        assert plugins.load()["x"].state is State.LOADED
-
-
-def test_a_companion_that_is_not_trusted_costs_the_plugin(fixture_plugin, tmp_path):
-    built = fixture_plugin("companion")
-    for file in (built, built.parent / "libfixture_companion.so"):
-        shutil.copy(file, tmp_path / file.name)
-    (tmp_path / "libfixture_companion.so").chmod(0o666)
-
-    with service(tmp_path / built.name) as plugins:
-        (record,) = plugins.load().plugins
-
-    assert (record.state, record.reason.rule) == (State.REJECTED, "LD-076")
-    assert "libfixture_companion.so" in record.reason.message
 
 
 @pytest.mark.parametrize("how", [swap_in, rewrite])

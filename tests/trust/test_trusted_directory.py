@@ -29,18 +29,6 @@ def test_nobody_is_in_the_way(directory):
     assert message.endswith("cannot be looked at: Not a directory")
 
 
-@pytest.mark.parametrize("part", ["link", "real", "."])
-def test_what_belongs_to_a_stranger_leads_nowhere(part, directory, home, give_to):
-    give_to(home / part, user=STRANGER)
-
-    assert f"belongs to user {STRANGER}" in why_untrusted(directory.path)
-    assert f"belongs to user {STRANGER}" in why_untrusted(f"{directory.path}/not/there")
-    assert directory.read("file", 100) is None
-    assert not directory.remove("file")
-    assert not directory.create("new", b"")
-    assert [path.name for path in (home / "real" / "modular_tf").iterdir()] == ["file"]
-
-
 def test_a_stranger_in_an_access_list_leads_nowhere(directory, home, give_list):
     owner, stranger, group = (0x01, 7, 0), (0x02, 7, STRANGER), (0x04, 5, 0)
     give_list(home / "real", owner, stranger, group, (0x10, 7, 0), (0x20, 5, 0))
