@@ -22,21 +22,28 @@ CHANGED = "it changed while it was read; try again"
 
 
 class Following(CopyWatch):
-    """Calls a function after each piece, and notes lengths."""
+    """Calls a function after each piece."""
 
-    def __init__(self, after_piece=lambda: None):
+    def __init__(self, after_piece):
         self.after_piece = after_piece
-        self.lengths = []
-
-    def begun(self, length):
-        self.lengths.append(length)
 
     def advance(self, n_bytes):
         self.after_piece()
 
 
+def test_a_copy_of_two_versions_fails_and_leaves_nothing(store):
+    source, target_store = as_object_store(filesystem_of(store)), MemoryStore()
+    store.files["/source"] = OLD
+    watch = Following(lambda: store.files.update({"/source": NEW}))
+    places = source, "mem://h/source", filesystem_of(target_store), "mem://h/target"
+    with pytest.raises(errors.AbortedError, match=CHANGED):
+        copy_through(*places, watch, BLOCK, is_landing=True)
+
+    assert target_store.files == {}
+
+
 class Found:
-    """An object store whose file was found, and what its copies do with it.
+    """An object store with a file that was found, by the look-up of its opening or an earlier one.
 
     Attributes:
         while_read: Is called in the middle of a copy.
@@ -44,14 +51,13 @@ class Found:
 
     def __init__(self, *, is_found_now=False):
         self.store, self.target_store = MemoryStore(), MemoryStore()
+        self.store.files["/source"] = OLD
+        self.found = self.store.statistics_of("/source")
+        self.is_found_now = is_found_now
+        self.while_read = lambda: None
         filesystem = filesystem_of(self.store)
         self.opened = filesystem.new_random_access_file
         self.source = as_object_store(filesystem)
-        self.store.files["/source"] = OLD
-        self.reads = []
-        self.while_read = lambda: None
-        self.found = self.store.statistics_of("/source")
-        self.is_found_now = is_found_now
         self.source.open_to_copy = self.open_to_copy
 
     def open_to_copy(self, uri):
@@ -59,7 +65,6 @@ class Found:
         readinto = file.readinto
 
         def noted(offset, buffer):
-            self.reads.append(offset)
             if offset == 2 * BLOCK:
                 self.while_read()
             return readinto(offset, buffer)
@@ -82,35 +87,6 @@ class Found:
         return sum(operation == "stat" for operation, _ in self.store.calls)
 
 
-def test_a_copy_of_two_versions_fails_and_leaves_nothing(store):
-    source, target_store = as_object_store(filesystem_of(store)), MemoryStore()
-    store.files["/source"] = OLD
-    watch = Following(lambda: store.files.update({"/source": NEW}))
-    places = source, "mem://h/source", filesystem_of(target_store), "mem://h/target"
-    with pytest.raises(errors.AbortedError, match=CHANGED):
-        copy_through(*places, watch, BLOCK, is_landing=True)
-
-    assert target_store.files == {}
-
-
-def test_threads_that_read_ahead_wait_for_no_buffer(monkeypatch):
-    """Two may see the last free one: who waits for it may read what the target waits for."""
-
-    class Unawaited(SimpleQueue):
-        def get(self, block=True, timeout=None):
-            assert not block or timeout is not None, "waits for ever"
-            return super().get(block, timeout)
-
-    monkeypatch.setattr(copying, "SimpleQueue", Unawaited)
-    found, blocks = Found(), []
-    found.source.open_to_copy = found.source.new_random_access_file
-    read_all(
-        Location(found.source, "mem://h/source"), lambda one: blocks.append(bytes(one)), block=999
-    )
-
-    assert b"".join(blocks) == OLD
-
-
 @pytest.mark.parametrize(("length", "looks"), [(BLOCK, 1), (BLOCK + 1, 3)])
 def test_a_short_file_is_not_looked_at_again(length, looks):
     found = Found()
@@ -121,38 +97,26 @@ def test_a_short_file_is_not_looked_at_again(length, looks):
     assert found.looks == looks
 
 
-@pytest.mark.parametrize(("is_found_now", "looks"), [(True, 1), (False, 2)])
-def test_a_look_up_of_the_opening_is_not_repeated(is_found_now, looks):
-    found = Found(is_found_now=is_found_now)
+def test_threads_that_read_ahead_wait_for_no_buffer(store, monkeypatch):
+    """Two may see the last free one: who waits for it may read what the target waits for."""
 
+    class Unawaited(SimpleQueue):
+        def get(self, block=True, timeout=None):
+            assert not block or timeout is not None, "waits for ever"
+            return super().get(block, timeout)
+
+    monkeypatch.setattr(copying, "SimpleQueue", Unawaited)
+    source = as_object_store(filesystem_of(store))
+    store.files["/source"], blocks = OLD, []
+    read_all(Location(source, "mem://h/source"), lambda one: blocks.append(bytes(one)), block=999)
+    assert b"".join(blocks) == OLD
+
+
+@pytest.mark.parametrize(("is_found_now", "looks"), [(True, 1), (False, 2)])
+def test_blocks_of_two_versions_are_no_copy_however_they_were_found(is_found_now, looks):
+    found = Found(is_found_now=is_found_now)
     assert found.copy() == OLD
     assert found.looks == looks
-    assert sorted(found.reads) == list(range(0, len(OLD), BLOCK))
-
-
-def test_a_file_that_was_replaced_since_it_was_found_is_copied_as_it_is():
-    found, watch = Found(), Following()
-    found.store.files["/source"] = NEW
-
-    assert found.copy() == NEW
-    read_all(Location(found.source, "mem://h/source"), [].append, watch, BLOCK)
-    assert watch.lengths == [len(NEW)]
-
-
-def test_a_file_that_was_deleted_since_it_was_found_is_not_found():
-    found = Found()
-    opened = found.opened("mem://h/source")
-    found.opened = lambda _: opened
-    del found.store.files["/source"]
-    with pytest.raises(errors.NotFoundError):
-        found.copy()
-
-    assert found.target_store.files == {}
-
-
-@pytest.mark.parametrize("is_found_now", [True, False])
-def test_blocks_of_two_versions_are_no_copy_however_they_were_found(is_found_now):
-    found = Found(is_found_now=is_found_now)
     statistics_of, looked = found.store.statistics_of, threading.Event()
 
     def look(path):
@@ -165,7 +129,21 @@ def test_blocks_of_two_versions_are_no_copy_however_they_were_found(is_found_now
         found.store.files["/source"] = NEW
 
     found.store.statistics_of, found.while_read = look, change
+    found.target_store.files.clear()
     with pytest.raises(errors.AbortedError, match=CHANGED):
+        found.copy()
+
+    assert found.target_store.files == {}
+
+
+def test_what_was_replaced_or_deleted_since_it_was_found_is_copied_as_it_is_or_not_found():
+    found = Found()
+    found.store.files["/source"] = NEW
+    assert found.copy() == NEW
+    opened = found.opened("mem://h/source")
+    found.opened = lambda _: opened
+    del found.store.files["/source"], found.target_store.files["/t"]
+    with pytest.raises(errors.NotFoundError):
         found.copy()
 
     assert found.target_store.files == {}

@@ -18,6 +18,7 @@ from modular_tf.filesystem.readahead import (
     ReadaheadFile,
     read_ahead,
 )
+from modular_tf.filesystem.store_files import WholeFile
 
 MIB = 1 << 20
 
@@ -129,6 +130,17 @@ def test_the_reach_is_what_comes_within_one_latency():
     assert MIB < times.reach < 1.6 * MIB
     times.note(8 * MIB, 5.0)
     assert times.reach < MIB // 10
+
+
+def test_failures_and_what_may_come_from_memory_tell_nothing_of_a_store():
+    times = FetchTimes()
+    times.note(MIB, 0.02)
+    with pytest.raises(OSError, match="cut off"), times.measured(MIB):
+        raise OSError("cut off")
+    ReadaheadFile(Noted(bytes(MIB)), MIB, times=times).read(MIB - 100, 2 * MIB)
+    ReadaheadFile(WholeFile("far://file", bytes(MIB // 2)), MIB // 2, times=times).read(0, 10)
+    times.note(MIB, 0.02)
+    assert times.reach == 8 * MIB
 
 
 def test_a_long_read_is_passed_on_as_it_is():

@@ -7,9 +7,10 @@ import pytest
 import modular_tf
 from modular_tf import gfile
 from modular_tf.errors import FailedPreconditionError, NotFoundError
-from modular_tf.filesystem.python_filesystem import PythonFilesystem, as_filesystem
+from modular_tf.filesystem.python_filesystem import as_filesystem
+from modular_tf.filesystem.uri import parse_uri
 from tests.filesystem.careless import careless_service
-from tests.filesystem.memory_store import ESSENTIAL, MemoryStore, Only, filesystem_of
+from tests.filesystem.memory_store import MemoryStore, filesystem_of
 
 ON_TWO = pytest.mark.parametrize("operation", ["copy_file", "rename_file"])
 
@@ -157,24 +158,20 @@ def test_a_copy_into_its_own_directory_changes_nothing(store, fs):
     assert store.files == {"/f": b"kept"}
 
 
-class Buckets:
+class Buckets(MemoryStore):
     """Files by host and path; it translates no names."""
 
-    def __init__(self):
-        self.by_host = {"one": MemoryStore(), "two": MemoryStore()}
-
-    def __getattr__(self, operation):
-        if operation not in ESSENTIAL:
-            raise AttributeError(operation)
-        return lambda uri: getattr(self.by_host[uri.split("/")[2]], operation)(uri)
+    def enter(self, operation, uri):
+        path = super().enter(operation, uri)
+        return f"/{host}{path}" if (host := parse_uri(uri).host) else path
 
 
 @ON_TWO
 def test_a_path_in_two_buckets_is_two_files(operation):
-    buckets = Buckets()
-    buckets.by_host["one"].files["/f"] = b"copied"
-    fs = PythonFilesystem("mem", Only(buckets, ESSENTIAL), "buckets")
-    getattr(fs, operation)("mem://one/f", "mem://two/f")
+    store = Buckets()
+    store.dirs |= {"/one", "/two"}
+    store.files["/one/f"] = b"copied"
+    getattr(filesystem_of(store), operation)("mem://one/f", "mem://two/f")
 
-    assert buckets.by_host["two"].files == {"/f": b"copied"}
-    assert ("/f" in buckets.by_host["one"].files) == (operation == "copy_file")
+    assert store.files["/two/f"] == b"copied"
+    assert ("/one/f" in store.files) == (operation == "copy_file")

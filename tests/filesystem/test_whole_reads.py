@@ -16,29 +16,14 @@ from modular_tf.filesystem.store_files import PiecewiseReader
 from tests.fixtures.interrupts import interrupted
 
 
-@pytest.mark.parametrize("size", [0, 1, SHORT_FILE - 1, SHORT_FILE, SHORT_FILE + 1, 5 * SHORT_FILE])
-def test_a_file_of_any_size_is_read_whole_and_closed(place, size):
-    content = bytes(range(251)) * (size // 251 + 1)
-    uri = place.write("f", content[:size])
-
-    assert place.fs.read_file(uri) == content[:size]
-    assert place.fs.open_count == 0
-
-
-def test_a_short_file_is_read_by_one_native_call(place, monkeypatch):
-    uri = place.write("f", b"content")
-    for name in ("_open_reader", "_read"):
-        monkeypatch.setattr(plugin_filesystem, name, None)
-
-    assert place.fs.read_file(uri) == b"content"
-
-
 def test_a_file_that_tells_no_length_is_read_to_its_end(service):
     """As all under /proc, whose length is 0."""
-    file = Path("/proc/version")
+    file, fs = Path("/proc/version"), service.filesystem("")
 
     assert file.stat().st_size == 0
-    assert service.filesystem("").read_file(str(file)) == file.read_bytes()
+    assert fs.read_file(str(file)) == file.read_bytes()
+    with fs.open(str(file), "rb") as stream:
+        assert stream.read() == file.read_bytes()
 
 
 @pytest.mark.parametrize(("name", "error"), [("missing", NotFoundError), ("d", ModularTFError)])

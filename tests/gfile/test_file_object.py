@@ -27,52 +27,36 @@ def write(functions, uri, content):
     return uri
 
 
-@pytest.mark.parametrize(
-    ("mode", "readable", "writable"),
-    [("r", True, False), ("wb", False, True), ("ab", False, True), ("r+", True, True)],
-)
-def test_says_what_its_mode_allows(functions, root, mode, readable, writable):
-    file = functions.GFile(f"{root}/a", mode)
-
-    assert file.readable() is readable
-    assert file.writable() is writable
+def test_says_what_its_mode_allows(functions, root):
+    for mode, allowed in {"r": (1, 0), "wb": (0, 1), "ab": (0, 1), "r+": (1, 1)}.items():
+        file = functions.GFile(f"{root}/a", mode)
+        assert (file.readable(), file.writable()) == allowed
 
 
-def test_a_closed_file_is_known_as_such_and_cannot_be_entered(functions, root):
-    file = functions.GFile(write(functions, f"{root}/a", "x"))
+def test_a_file_that_was_read_whole_is_read_on_and_told_and_closed_when_it_is_gone(functions, root):
+    uri = write(functions, f"{root}/a", "line\n")
+    file = functions.GFile(uri)
+    assert file.read() == "line\n"
+    assert (file.tell(), file.read(), file.readline()) == (5, "", "")
+    with functions.GFile(uri, "ab") as other:
+        other.write("more")
+    assert (file.read(2), file.tell()) == ("mo", 7)
+    file.seek(0)
+    assert (file.read(), file.tell()) == ("line\nmore", 9)
+    functions.remove(uri)
 
+    assert (file.tell(), file.read(), file.readline()) == (9, "", "")
     assert not file.closed
     file.close()
     assert file.closed
     assert "closed" in repr(file)
     with pytest.raises(ClosedError, match="was closed before"), file:
         pass
-
-
-def test_a_file_that_was_read_whole_is_read_on(functions, root):
-    uri = write(functions, f"{root}/a", "line\n")
-    with functions.GFile(uri) as file:
-        assert file.read() == "line\n"
-        assert (file.tell(), file.read(), file.readline()) == (5, "", "")
-        with functions.GFile(uri, "ab") as other:
-            other.write("more")
-        assert (file.read(2), file.tell()) == ("mo", 7)
-        file.seek(0)
-        assert (file.read(), file.tell()) == ("line\nmore", 9)
-
-
-def test_a_file_that_was_read_whole_can_be_told_and_closed_when_it_is_gone(functions, root):
-    file = functions.GFile(write(functions, f"{root}/a", "text"))
-    assert file.read() == "text"
-    functions.remove(f"{root}/a")
-
-    assert (file.tell(), file.read(), file.readline()) == (4, "", "")
-    file.close()
     with pytest.raises(ClosedError):
         file.tell()
 
 
-@pytest.mark.parametrize("size", [9, FIRST_BLOCK - 1, FIRST_BLOCK, 3 * FIRST_BLOCK])
+@pytest.mark.parametrize("size", [9, FIRST_BLOCK, 3 * FIRST_BLOCK])
 @pytest.mark.parametrize("first", ["read", "readline", "readinto"])
 def test_what_was_added_since_the_first_read_is_read(functions, root, size, first):
     content = b"line\n" + b"x" * (size - 5)
@@ -113,20 +97,14 @@ def test_libraries_write_and_read_it(functions, root):
         assert zipfile.ZipFile(file).read("big") == b"0123456789" * 30_000
 
 
-def test_readinto_fills_any_buffer(functions, root):
-    write(functions, f"{root}/a", bytes(range(10)))
-    buffer = bytearray(8)
-
-    with functions.GFile(f"{root}/a", "rb") as file:
-        assert [file.readinto(buffer), file.readinto(buffer), file.readinto(buffer)] == [8, 2, 0]
-    assert buffer == bytes([8, 9, 2, 3, 4, 5, 6, 7])
-
-
-def test_writelines_adds_no_line_ends(functions, root):
+def test_lines_are_written_as_they_are_and_read_into_a_buffer(functions, root):
+    buffer = bytearray(3)
     with functions.GFile(f"{root}/a", "w") as file:
         file.writelines(["a\n", b"b", "c"])
+    with functions.GFile(f"{root}/a", "rb") as file:
+        assert [file.readinto(buffer), file.readinto(buffer), file.readinto(buffer)] == [3, 1, 0]
 
-    assert functions.GFile(f"{root}/a").read() == "a\nbc"
+    assert buffer == b"c\nb"
 
 
 def test_close_fails_once_at_most(functions, root):
@@ -142,9 +120,3 @@ def test_a_refused_mode_is_a_value_error_too(functions, root):
     with pytest.raises(ValueError, match="'rw'") as caught:
         functions.GFile(f"{root}/a", "rw")
     assert isinstance(caught.value, InvalidArgumentError)
-
-
-def test_a_file_without_a_size_is_read_whole(functions):
-    with functions.GFile("/proc/self/maps", "rb") as file:
-        assert file.size() == 0
-        assert b"/" in file.read()

@@ -81,17 +81,14 @@ def test_listdir_does_not_believe_that_a_missing_directory_is_empty():
         on(filesystem).listdir("zz://a")
 
 
-@pytest.mark.parametrize("operation", ["exists", "listdir", "stat"])
-def test_other_failures_rise(operation):
+def test_other_failures_rise_but_from_isdir():
     refusal = PermissionDeniedError("no")
-    functions = on(Scripted(path_exists=refusal, get_children=refusal, stat=refusal))
+    functions = on(Scripted(path_exists=refusal, get_children=refusal, is_directory=refusal))
 
-    with pytest.raises(PermissionDeniedError, match="no"):
-        getattr(functions, operation)("zz://a")
-
-
-def test_isdir_is_false_for_what_cannot_be_found_out():
-    assert not on(Scripted(is_directory=PermissionDeniedError("no"))).isdir("zz://a")
+    for ask in (functions.exists, functions.listdir):
+        with pytest.raises(PermissionDeniedError, match="no"):
+            ask("zz://a")
+    assert not functions.isdir("zz://a")
 
 
 def test_rmtree_reports_what_is_left():
@@ -135,14 +132,9 @@ def test_two_services_do_not_see_each_other(service, tmp_path):
     assert gfile.using(service).exists(tmp_path)
 
 
-@pytest.fixture
-def _default_service_of_this_test(service, monkeypatch):
-    monkeypatch.setattr("modular_tf.gfile.functions.default_service", lambda: service)
-    monkeypatch.setattr("modular_tf.gfile.file.default_service", lambda: service)
-
-
-@pytest.mark.usefixtures("_default_service_of_this_test")
-def test_the_module_works_on_the_default_service(tmp_path):
+def test_the_module_works_on_the_default_service(service, tmp_path, monkeypatch):
+    for module in ("functions", "file"):
+        monkeypatch.setattr(f"modular_tf.gfile.{module}.default_service", lambda: service)
     with modular_tf.gfile.GFile(tmp_path / "a", "w") as file:
         file.write("x")
 
