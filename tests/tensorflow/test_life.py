@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from modular_tf.native.ffi import ffi, lib
-from modular_tf.tensorflow import bridge
 from tests.filesystem.ending import ending_plugin
 from tests.fixtures.matrices import BEYOND_THE_SAMPLE, sampled
 from tests.tensorflow import ends
@@ -211,28 +209,6 @@ else:
     )
     told = {"write": ["True"] * 4 + ["300001"], "read": ["b'012'", "True", "4"]}
     assert printed.splitlines() == told[kind]
-
-
-def test_an_interrupt_while_a_text_is_freed_leaves_no_pointer_to_it(monkeypatch):
-    """It would be freed twice."""
-
-    class Interrupted:
-        mtf_bridge_copy = staticmethod(lib.mtf_bridge_copy)
-
-        @staticmethod
-        def mtf_string_free(text):
-            lib.mtf_string_free(text)
-            raise KeyboardInterrupt
-
-    answer = ffi.new("mtf_bridge_answer *")
-    answer.text = lib.mtf_bridge_copy(b"old", 3)
-    monkeypatch.setattr(bridge, "lib", Interrupted)
-
-    with pytest.raises(KeyboardInterrupt):
-        bridge._set_text(answer, b"new")
-
-    assert ffi.string(answer.text) == b"new"
-    lib.mtf_string_free(answer.text)
 
 
 @pytest.mark.parametrize("name", sampled(ends.ends, _ENDS))
