@@ -29,7 +29,23 @@ SUBJECT = """
         with device.put(bytes(range(64))) as array:
             copied = array.to_bytes()
     named = [name for name in sys.modules if name.startswith("modular_tf.check")]
-    print(json.dumps([states, read.decode(), copied == bytes(range(64)), named]))
+    print(json.dumps([states, read.decode(), copied == bytes(range(64)), named]), flush=True)
+
+    # Each command in a fork of its own: the exit status and what it prints.
+    import os, tempfile
+    from modular_tf.cli.main import run
+
+    for words in ("list", "devices", "schemes", "why ram", "check ram_filesystem", "check --list",
+                  "new filesystem mine", "devices --smoke", "why FS-013", "why FS-222"):
+        files = [tempfile.TemporaryFile("w+") for _ in range(2)]
+        child = os.fork()
+        if not child:
+            for descriptor, file in enumerate(files, start=1):
+                os.dup2(file.fileno(), descriptor)
+            sys.exit(run(words.split()))
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        told = [status, *(file.seek(0) or file.read() for file in files)]
+        print(json.dumps([words, told]), flush=True)
 """
 # The finder of an editable install comes before the path on which the copy lies.
 WITHOUT_EDITABLE_INSTALL = """
@@ -37,21 +53,6 @@ import sys
 sys.meta_path = [
     finder for finder in sys.meta_path if not type(finder).__module__.startswith("_editable_")
 ]
-"""
-# Each command in a fork of its own: the exit status and what it prints.
-COMMANDS = """
-    import json, os, tempfile
-    from modular_tf.cli.main import run
-
-    for words in json.loads(sys.argv[1]):
-        files = [tempfile.TemporaryFile("w+") for _ in range(2)]
-        child = os.fork()
-        if not child:
-            for descriptor, file in enumerate(files, start=1):
-                os.dup2(file.fileno(), descriptor)
-            sys.exit(run(words))
-        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        print(json.dumps([status, *(file.seek(0) or file.read() for file in files)]), flush=True)
 """
 MISSING = (
     "modular-tf: this needs the conformance kit, the package modular_tf.check, which is not"
@@ -74,52 +75,28 @@ def host_alone(tmp_path_factory):
     return folder
 
 
-@pytest.fixture
-def run_host(run_python, host_alone):
-    """Run code in a child process that imports the copy; see `PythonRunner`."""
+def test_what_the_host_does_works_and_what_the_kit_does_says_what_is_missing(
+    run_python, host_alone
+):
     path = os.pathsep.join(filter(None, [str(host_alone), os.environ.get("PYTHONPATH")]))
+    code = WITHOUT_EDITABLE_INSTALL + dedent(SUBJECT)
+    lines = run_python(code, host_alone, env={"PYTHONPATH": path}).stdout.splitlines()
+    states, read, copied, named = json.loads(lines[0])
+    results = dict(map(json.loads, lines[1:]))
 
-    def run(code, *arguments, **options):
-        code = WITHOUT_EDITABLE_INSTALL + dedent(code)
-        return run_python(code, *arguments, env={"PYTHONPATH": path}, **options)
-
-    return run
-
-
-@pytest.fixture
-def results_of(run_host):
-    """Return what runs commands; it returns the exit status and the output of each."""
-
-    def run(*commands):
-        words = json.dumps([command.split() for command in commands])
-        return [json.loads(line) for line in run_host(COMMANDS, words).stdout.splitlines()]
-
-    return run
-
-
-def test_plugins_load_and_serve_files_and_devices(run_host, host_alone):
-    states, read, copied, named = json.loads(run_host(SUBJECT, host_alone).stdout)
-
-    assert states["ram_filesystem"] == "loaded"
-    assert states["host_device"] == "loaded"
+    assert states["ram_filesystem"] == states["host_device"] == "loaded"
     assert (read, copied, named) == ("written", True, [])
-
-
-def test_commands_work(results_of):
-    for status, out, err in results_of("list", "devices", "schemes", "why ram"):
-        assert (status, err) == (0, "")
-        assert out != ""
-
-
-def test_commands_of_the_kit_say_that_it_is_missing(results_of):
-    commands = ("check ram_filesystem", "check --list", "new filesystem mine", "devices --smoke")
-
-    assert results_of(*commands) == [[1, "", MISSING]] * 4
-
-
-def test_rules_of_the_host_are_explained_and_those_of_the_kit_are_missing(results_of):
-    host, kit = results_of("why FS-013", "why FS-222")
-
-    assert host[1].startswith("rule FS-013 (must): ")
-    assert kit[0] == 1
-    assert "those of the conformance kit, which is not installed, are missing" in kit[1]
+    for command in ("list", "devices", "schemes", "why ram"):
+        status, out, err = results[command]
+        assert (status, err, out != "") == (0, "", True)
+    for command in (
+        "check ram_filesystem",
+        "check --list",
+        "new filesystem mine",
+        "devices --smoke",
+    ):
+        assert results[command] == [1, "", MISSING]
+    assert results["why FS-013"][1].startswith("rule FS-013 (must): ")
+    status, out, _ = results["why FS-222"]
+    assert status == 1
+    assert "those of the conformance kit, which is not installed, are missing" in out

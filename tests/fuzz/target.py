@@ -12,7 +12,6 @@ import importlib
 
 TARGETS = (
     "elf", "probe", "uri", "config", "scan_cache", "quarantine_file", "record", "finding",
-    "op_definition",
 )  # fmt: skip
 """The modules of this package that are targets."""
 

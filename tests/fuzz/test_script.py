@@ -19,16 +19,6 @@ def test_a_campaign_reports_its_seed_and_the_kinds_of_answers(run_python):
     assert drawn[0] != drawn[1]
 
 
-def test_one_input_is_shown_and_checked_again(run_python):
-    one, other = (
-        run_python(_SCRIPT, "uri", "--replay", f"4:{index}").stdout.splitlines()
-        for index in (17, 18)
-    )
-
-    assert one[1] == "uri: seed 4, inputs 17 to 17"
-    assert one[0] != other[0]
-
-
 @pytest.mark.parametrize("arguments", [("nothing",), ()])
 def test_a_target_has_to_be_one(arguments, run_python):
     child = run_python(_SCRIPT, *arguments, status=2)

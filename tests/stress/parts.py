@@ -19,10 +19,8 @@ class Part(NamedTuple):
 
 
 _ALL = (
-    Part("interrupted_files", "interrupts at random moments of writing and reading files", 300, 5),
     Part("filesystem_closes", "closes of filesystems and files against every call", 30, 1),
     Part("forks", "forks of a process whose threads use all of the package", 200, 4),
-    Part("array_closes", "closes of arrays and what holds them against every use", 1000, 12),
     Part("interrupts", "interrupts at any moment of all that a service does", 2000, 12),
     Part("refreshes", "refreshes of plugins whose files others change", 500, 4),
     Part("device_closes", "closes of devices and what is theirs against every call", 6480, 81),

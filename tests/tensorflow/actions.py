@@ -1,7 +1,7 @@
 """What TensorFlow's users do with files, on a folder that the command line names.
 
 Runs in a child process: `python actions.py SETUP ROOT`. Its last line is a JSON object
-with what came of each action ("done", or the exception) and the slots that were called.
+with what came of each action: "done", or the exception.
 """
 
 from __future__ import annotations
@@ -9,20 +9,18 @@ from __future__ import annotations
 import json
 import sys
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
 import modular_tf as mtf
 import modular_tf.tensorflow as mtft
-from modular_tf.tensorflow import bridge
 from tests.tensorflow.action_list import action, actions, expect, outcome_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 g = tf.io.gfile
-_OF_CLEANING = {"release"}  # comes when Python's collector has it so
 
 
 def write(path: str, data: str | bytes) -> None:
@@ -249,39 +247,21 @@ def memory_region(folder: str) -> None:
     expect(bytes(read.numpy()), bytes(range(64)))
 
 
-def record_calls(operations: dict[Any, Callable[..., None]], calls: set[str]) -> None:
-    """Note the name of each operation that is called from now on."""
-
-    def recorded(name: str, operation: Callable[..., None]) -> Callable[..., None]:
-        def call(*arguments: object) -> None:
-            calls.add(name)
-            operation(*arguments)
-
-        return call
-
-    for key, operation in operations.items():
-        operations[key] = recorded(key.decode() if isinstance(key, bytes) else key, operation)
-
-
-def perform_in(folder: str, perform: Callable[[str], None], calls: set[str]) -> None:
-    """Perform an action in a new folder of its own, and leave the calls that it made."""
+def perform_in(folder: str, perform: Callable[[str], None]) -> None:
+    """Perform an action in a new folder of its own."""
     g.makedirs(folder)
-    calls.clear()
     perform(folder)
 
 
 def main() -> None:
     """Perform all actions and write what came of them."""
     setup, root = sys.argv[1:3]
-    calls: set[str] = set()
-    record_calls(bridge._PATH_OPERATIONS, calls)
-    record_calls(bridge._FILE_OPERATIONS, calls)
     exec(setup, {"mtf": mtf, "mtft": mtft, "tf": tf})
-    found, called = {}, {}
-    for name, perform in actions.items():
-        found[name] = outcome_of(partial(perform_in, f"{root}/{name}", perform, calls))
-        called[name] = sorted(calls - _OF_CLEANING)
-    print(json.dumps({"found": found, "calls": called, "version": tf.__version__}))
+    found = {
+        name: outcome_of(partial(perform_in, f"{root}/{name}", perform))
+        for name, perform in actions.items()
+    }
+    print(json.dumps({"found": found, "version": tf.__version__}))
 
 
 if __name__ == "__main__":

@@ -23,29 +23,20 @@ from modular_tf.tensorflow.doctor import (
     ImportOutcome,
     TensorFlowInstallation,
 )
-from tests.fixtures.matrices import sampled
+from tests.fixtures.matrices import BEYOND_THE_SAMPLE
 from tests.fixtures.tensorflow import VERSION as TENSORFLOW
 from tests.tensorflow.bad_libraries import CASES, MARK, source
 from tests.tensorflow.conftest import linked_site
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("doctor in tensorflow")]
 
-_HEALTHY = {
+# The outcomes of a run's sample, whose files lie beside each other.
+_SAMPLE = {
     "kernels only": "loads",
-    "good device": "loads",
     "filesystem only": "ignored",
-    "no plugin": "ignored",
-    "no name of a library": "ignored",
+    "undefined symbol in a companion": "fails",
+    "SE_InitPlugin aborts": "aborts",
 }
-_SAMPLE = (
-    "undefined symbol in a companion",
-    "file cut off in a segment",
-    "SE_InitPlugin aborts",
-    "SE_InitPlugin sets an error",
-    "two copies of one platform",
-    "device of TensorFlow 2.5",
-    "scheme of TensorFlow's own",
-)
 _BY_NAME = {case.name: case for case in CASES}
 _SEVERITY = ("ignored", "loads", "unknown", "ends in use", "fails", "hangs", "aborts")
 _SECRET = "dont-show-me"
@@ -168,9 +159,8 @@ def _plain(message):
     return re.sub(r"/[^\s:]+", lambda path: os.path.normpath(path[0]), message)
 
 
-@pytest.mark.parametrize(
-    "name", sampled([name for name in _BY_NAME if name not in _HEALTHY], _SAMPLE)
-)
+@BEYOND_THE_SAMPLE
+@pytest.mark.parametrize("name", _BY_NAME)
 def test_what_tensorflow_does_is_reported(trials, name):
     case = _BY_NAME[name]
     trials.make(case)
@@ -186,51 +176,45 @@ def test_what_tensorflow_does_is_reported(trials, name):
         assert status == 1
 
 
-def test_what_tensorflow_loads_and_what_it_passes_over_is_reported(trials):
-    for name, outcome in _HEALTHY.items():
-        trials.make(_BY_NAME[name])
-        assert trials.observe(_BY_NAME[name]) == Ended(outcome), name
-        trials.remove()
-    for name in _HEALTHY:
-        trials.make(_BY_NAME[name])
-    rows, _ = trials.report(_BY_NAME["good device"])
-
-    files = [file for name in _HEALTHY for file in _BY_NAME[name].files]
-    assert [rows[file].outcome for file in files] == list(_HEALTHY.values())
-
-
-def test_a_plugin_that_aborts_runs_in_no_process_of_ours_and_the_remedy_hides_it(site):
+def test_each_file_is_reported_as_tensorflow_does_with_it_alone(trials, site, tmp_path):
+    """What aborts runs in no process of ours, what is not trusted in none at all."""
     plugins = site / "tensorflow-plugins"
-    _BY_NAME["constructor crashes, no plugin"].make_in(plugins)
+    for name, outcome in _SAMPLE.items():
+        case = _BY_NAME[name]
+        case.make_in(plugins)
+        trials.make(case)
+        observed = trials.observe(case)
+        trials.remove()
+        assert observed.outcome == outcome, (name, observed)
+    open_to_all = shutil.copy(plugins / "kernels.so", plugins / "open_to_all.so")
+    Path(open_to_all).chmod(0o777)
+    os.mkfifo(plugins / "fifo.so")
+    own = _BY_NAME["scheme of TensorFlow's own"]
+    own.make_in(tmp_path)
+    plugin = str(tmp_path / "plugin.so")
 
-    env = {"MODULAR_TF_FIRST_CONTACT": "never", "MODULAR_TF_LOAD": "eager"}
-    status, found = _doctor(site, env=env)
-    (row,) = found["files"]
-    subprocess.run(["sh", "-c", row["remedy"]], check=True)
-
-    assert (status, row["outcome"]) == (1, "aborts")
-    assert [*plugins.iterdir()] == []
-    assert (site / Path(row["path"]).name).exists()
-
-
-def test_what_is_not_trusted_or_no_file_is_not_run(site, tmp_path):
-    _BY_NAME["kernels only"].make_in(site / "tensorflow-plugins")
-    (site / "tensorflow-plugins/kernels.so").chmod(0o777)
-    os.mkfifo(site / "tensorflow-plugins/fifo.so")
-
-    status, found = _doctor(site, env={MARK: str(tmp_path / "ran")})
+    status, found = _doctor(site, options=[f"--plugin={plugin}"])
 
     rows = {Path(row["path"]).name: row for row in found["files"]}
-    assert status == 1
-    assert {name: row["outcome"] for name, row in rows.items()} == {
-        "fifo.so": "unknown",
-        "kernels.so": "unknown",
-    }
-    assert "not tried" in rows["kernels.so"]["message"]
-    assert "FIFO" in rows["fifo.so"]["message"]
-    assert not (tmp_path / "ran").exists()
+    expected = {file: outcome for name, outcome in _SAMPLE.items() for file in _BY_NAME[name].files}
+    other = {"open_to_all.so": "unknown", "fifo.so": "unknown"}
+    outcomes = {name: row["outcome"] for name, row in rows.items() if name != "companions"}
+    assert (status, outcomes) == (1, {**expected, **other})
+    for name, words in {
+        "c.so.1.2": "gone_deep",
+        "open_to_all.so": "not tried",
+        "fifo.so": "FIFO",
+    }.items():
+        assert words in rows[name]["message"]
+    (registered,) = [row for row in found["plugins"] if row["path"] == plugin]
+    assert registered["in_tensorflow"] == "fails"
+
+    subprocess.run(["sh", "-c", rows["aborts.so"]["remedy"]], check=True)
+    assert not (plugins / "aborts.so").exists()
+    assert (site / "aborts.so").exists()
 
 
+@BEYOND_THE_SAMPLE
 def test_plugins_outside_of_packages_are_not_opened(site):
     _BY_NAME["undefined symbol"].make_in(site / "tensorflow-plugins")
     elsewhere = site.with_name("elsewhere")
@@ -365,23 +349,18 @@ def test_the_page_names_what_nobody_serves_where_nothing_fails(page_of):
 
 
 def test_a_library_that_hangs_is_ended(site, tmp_path):
-    plugins, config = site / "tensorflow-plugins", tmp_path / "c.toml"
-    _BY_NAME["kernels only"].make_in(plugins)
+    config = tmp_path / "c.toml"
     waits = (
         "int pause(void); __attribute__((constructor)) static void f(void) { for (;;) pause(); }"
     )
-    source(waits)(plugins / "hangs.so")
+    source(waits)(site / "tensorflow-plugins" / "hangs.so")
     config.write_text("first_contact_timeout_s = 5\n")
 
     status, found = _doctor(site, env={"MODULAR_TF_CONFIG": str(config)})
 
-    rows = {Path(row["path"]).name: row for row in found["files"]}
-    assert status == 1
-    assert {name: row["outcome"] for name, row in rows.items()} == {
-        "kernels.so": "loads",
-        "hangs.so": "hangs",
-    }
-    assert "within 5 s" in rows["hangs.so"]["message"]
+    (row,) = found["files"]
+    assert (status, row["outcome"]) == (1, "hangs")
+    assert "within 5 s" in row["message"]
 
 
 def test_a_tensorflow_that_cannot_be_imported_fails(site, page_of):

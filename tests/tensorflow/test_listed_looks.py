@@ -42,15 +42,6 @@ def test_what_is_not_listed_is_asked_each_time(store):
     assert asked(filesystem_of(store), store).count("stat") == 5
 
 
-def test_a_change_forgets_what_was_listed(store):
-    fs = filesystem_of(store, also=("get_children_statistics",))
-    bridge.children(fs, ROOT)
-    with bridge.change():
-        store.files["/d/two"] = b"4444"
-
-    assert bridge.file_size(fs, f"{ROOT}/two") == 4
-
-
 def test_a_file_that_was_replaced_since_it_was_listed_is_not_read_by_its_old_length(store):
     fs = filesystem_of(store, also=("get_children_statistics",))
     bridge.children(fs, ROOT)
@@ -59,13 +50,4 @@ def test_a_file_that_was_replaced_since_it_was_listed_is_not_read_by_its_old_len
     assert bridge.file_size(fs, f"{ROOT}/two") == 2
     with bridge.open_file(fs, f"{ROOT}/two") as file:  # of a length that it does not know
         assert file.read(0, 9) == b"4444"
-    assert bridge.file_size(fs, f"{ROOT}/two") == 4
-
-
-def test_a_directory_of_very_many_names_is_not_kept(store, monkeypatch):
-    monkeypatch.setattr(bridge.found_here, "most", 2)
-    fs = filesystem_of(store, also=("get_children_statistics",))
-    bridge.children(fs, ROOT)
-
-    store.files["/d/two"] = b"4444"
     assert bridge.file_size(fs, f"{ROOT}/two") == 4

@@ -49,7 +49,7 @@ def work(root):
     g.rename(root + "/copy", root + "/moved", overwrite=True)
 
 def round_of_work():
-    for _ in range(250):
+    for _ in range(100):
         work("other://top")
         work("mem://top")
     gc.collect()
@@ -58,10 +58,10 @@ def round_of_work():
 g.makedirs("other://top")
 g.makedirs("mem://top")
 round_of_work()
-rounds = [round_of_work() for _ in range(4)]
+rounds = [round_of_work() for _ in range(3)]
 assert bridge._files == {}, bridge._files
 assert len({descriptors for _, descriptors in rounds}) == 1, rounds
-# 500 times a dozen calls: what one of them keeps is seen, were it a hundred bytes.
+# 200 times a dozen calls: what one of them keeps is seen, were it a hundred bytes.
 growth = [after[0] - before[0] for before, after in zip(rounds, rounds[1:])]
 print(growth)
 assert min(growth) < 50, growth

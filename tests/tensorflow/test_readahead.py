@@ -80,18 +80,6 @@ print(json.dumps([sequential, asked]))
     assert max(size for _, size in jumping) == 1024  # GFile itself asks for two times 256 KiB
 
 
-@pytest.mark.parametrize("size", [256, 512])
-def test_blocks_grow_with_reads_of_the_size_that_tensorflow_asks_for(size, run):
-    asked = run(f"""
-size = {size} * KiB
-records = tf.data.FixedLengthRecordDataset("far://r", 64 * KiB, buffer_size=size)
-assert sum(1 for _ in records) == 40 * 16
-print(json.dumps(asked))
-""")
-    assert len(asked) < 9
-    assert max(kib for _, kib in asked) == 16384
-
-
 # TensorFlow reads records at any place, as in TensorBoard: it asks the file for each piece, and
 # remembers no end, which GFile does.
 _RECORDS = """

@@ -105,7 +105,7 @@ def _by_client(client, s3_store, folder):
 _WAYS = ["plugin", "installed client", *S3_CLIENTS]
 
 
-@pytest.mark.parametrize("way", sampled(_WAYS, ["plugin", "obstore"]))
+@pytest.mark.parametrize("way", sampled(_WAYS, ["plugin"]))
 def test_a_bucket_is_shown(way, run_tensorflow, losses_shown, wild_plugins, s3_store, tmp_path):
     if way == "plugin":
         environment = {"MODULAR_TF_PLUGIN_PATH": str(wild_plugins.io_library)}
@@ -131,7 +131,7 @@ def test_a_plugin_is_shown_without_tensorflow(run_tensorflow, losses_shown, disk
 def test_a_scheme_that_nobody_serves_is_named(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "tensorboard.main", "--logdir", "nobody://x", "--port", "0"],
-        env={**os.environ, **environment_of_tensorflow()},
+        env={**os.environ, **with_places(installed("tensorboard"))},
         capture_output=True,
         text=True,
         check=False,

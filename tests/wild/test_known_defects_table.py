@@ -89,17 +89,11 @@ def test_single_requests_are_for_plugins_that_they_do_not_crash(guarded):
     [
         ("[default]\nendpoint_url = http://store\n", {}, "default"),
         ("[profile work]\nendpoint_url=http://store\n", {"AWS_PROFILE": "work"}, "work"),
-        ("[profile work]\nendpoint_url=http://store\n", {"AWS_DEFAULT_PROFILE": "work"}, "work"),
         ("[profile work]\nendpoint_url=http://store\n", {}, ""),
         (
             "[default]\nservices = mine\n[services mine]\ns3 =\n  endpoint_url = http://store\n",
             {},
             "default",
-        ),
-        (
-            "[default]\nservices = mine\n[services mine]\nec2 =\n  endpoint_url = http://store\n",
-            {},
-            "",
         ),
         ("[default]\nendpoint_url = http://store\n", {"S3_ENDPOINT": "http://other"}, ""),
         (
@@ -107,8 +101,6 @@ def test_single_requests_are_for_plugins_that_they_do_not_crash(guarded):
             {"AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "true"},
             "",
         ),
-        ("no section\n", {}, ""),
-        ("[default]\nregion = x\n", {}, ""),
         (None, {}, ""),
     ],
 )

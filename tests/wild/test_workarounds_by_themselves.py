@@ -11,7 +11,6 @@ from types import SimpleNamespace
 import pytest
 
 from modular_tf.errors import (
-    ClosedError,
     InternalError,
     UnavailableError,
     UnimplementedError,
@@ -23,7 +22,7 @@ from modular_tf.filesystem.workarounds import azure, endpoints
 from modular_tf.filesystem.workarounds.azure import Azure
 from modular_tf.filesystem.workarounds.endpoints import Endpoints, named_server
 from modular_tf.filesystem.workarounds.hdfs import Hdfs
-from modular_tf.filesystem.workarounds.http import Http, HttpFile
+from modular_tf.filesystem.workarounds.http import Http
 from modular_tf.filesystem.workarounds.oss import Oss
 from modular_tf.filesystem.workarounds.s3 import S3
 from modular_tf.service.service import PluginService
@@ -52,38 +51,6 @@ class Server(RandomAccessFile):
 
     def close(self):
         self.closed = True
-
-
-def reader_of(server):
-    """Return a reader that reads 16 bytes at first."""
-    store = SimpleNamespace(checked_call=lambda _name, _uri, call: call(), honours_ranges={})
-    return HttpFile(store, server, first=16)
-
-
-@pytest.mark.parametrize("ranges", [True, False])
-def test_any_piece_is_right_and_a_short_file_costs_one_request(ranges):
-    server = Server(ranges=ranges)
-    with reader_of(server) as reader:
-        for offset, n in ((0, 5), (10, 20), (30, 170), (150, 100), (500, 3), (10, 20)):
-            assert reader.read(offset, n) == CONTENT[offset : offset + n]
-    assert server.closed
-    reader.close()
-    with pytest.raises(ClosedError):
-        reader.read(0, 1)
-    server = Server(ranges=ranges, content=b"short")
-    reader = reader_of(server)
-    assert [reader.read(0, 9), reader.read(2, 2), reader.read(5, 1)] == [b"short", b"or", b""]
-    assert server.requests == [(0, 16)]
-
-
-def test_pieces_are_never_larger_than_they_may_and_have_their_own_size_at_once():
-    server = Server(ranges=True)
-    assert PiecewiseReader(server, 32).read(10, 500) == CONTENT[10:]
-    assert max(n for _, n in server.requests) == 32
-    server.requests.clear()
-    reader = PiecewiseReader(server, 64, 40, length=200)
-    assert [reader.read(10, 150), reader.read(0, 40)] == [CONTENT[10:160], CONTENT[:40]]
-    assert sorted(server.requests) == [(0, 40), (10, 40), (50, 40), (90, 40), (130, 30)]
 
 
 @pytest.mark.parametrize("size", [30, 190, 300])
