@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from modular_tf.codec import decode, encode
+from modular_tf.codec import encode
 from modular_tf.discovery.host_fingerprint import HostFingerprint, host_fingerprint
 from modular_tf.first_contact.finding import Incident
 from modular_tf.rules import Violation
@@ -15,7 +15,7 @@ from modular_tf.service.storage import database as database_module
 from modular_tf.service.storage import quarantine as quarantine_memory
 from modular_tf.service.storage.notes import Note, Notes
 from modular_tf.service.storage.private_directory import PrivateDirectory
-from modular_tf.service.storage.quarantine import Entry, QuarantineStore
+from modular_tf.service.storage.quarantine import QuarantineStore
 from tests.quarantine.conftest import INCIDENT, OTHER_SHA256, SHA256
 
 
@@ -259,6 +259,13 @@ FORMAT_1 = (
 )
 
 
+def _of_earlier_versions(entry):
+    """Encode an entry as they did, which named the last output `said`."""
+    old = encode(entry)
+    old["incident"]["said"] = old["incident"].pop("last_output")
+    return old
+
+
 def _write_format_1(file, records):
     file.write_bytes(b"")
     with closing(sqlite3.connect(file)) as used:
@@ -275,12 +282,12 @@ def test_the_entries_of_format_1_are_taken_over(database, monkeypatch, is_saved)
     """Its table had a key, JSON, a digest, a rank and a checksum for each of them."""
     (entry,) = memory().entries()
     _accuse(1.0)  # of the same plugin, which is in quarantine: no suspect
-    suspect = encode(entry) | {"sha256": OTHER_SHA256}
-    called = encode(entry) | {"sha256": _digest(7), "time": 5.0}
+    suspect = entry._replace(sha256=OTHER_SHA256)
+    called = entry._replace(sha256=_digest(7), time=5.0)
     records = {
-        SHA256: encode(entry),
-        f"suspect {OTHER_SHA256}": suspect,
-        f"ended 5.000 77 {_digest(7)}": called,
+        SHA256: _of_earlier_versions(entry),
+        f"suspect {OTHER_SHA256}": _of_earlier_versions(suspect),
+        f"ended 5.000 77 {_digest(7)}": _of_earlier_versions(called),
         "damaged": None,
     }
     _write_format_1(database, records)
@@ -291,8 +298,8 @@ def test_the_entries_of_format_1_are_taken_over(database, monkeypatch, is_saved)
             here = memory()
             assert here.entries() == [entry]
             assert here.recall(SHA256) == entry
-            assert here.suspicion(OTHER_SHA256) == decode(Entry, suspect)
-            assert here.ended_calls(_digest(7)) == [decode(Entry, called)]
+            assert here.suspicion(OTHER_SHA256) == suspect
+            assert here.ended_calls(_digest(7)) == [called]
             assert here.damaged is None
         here.clear_suspicion(OTHER_SHA256)
         assert here.release(SHA256)
@@ -305,11 +312,15 @@ def test_the_entries_of_format_1_are_taken_over(database, monkeypatch, is_saved)
 def test_the_entries_of_earlier_versions_are_taken_over_once(database):
     """They had a file of lines: a key, a checksum and a value."""
     (entry,) = memory().entries()
-    suspect = encode(entry) | {"sha256": OTHER_SHA256}
+    suspect = entry._replace(sha256=OTHER_SHA256)
     database.unlink()
     old = database.with_suffix(".records")
-    lines = ['"modular_tf quarantine 1"', "damaged", f'"{SHA256}"\t0\t{json.dumps(encode(entry))}']
-    lines.append(f'"suspect {OTHER_SHA256}"\t0\t{json.dumps(suspect)}')
+    lines = [
+        '"modular_tf quarantine 1"',
+        "damaged",
+        f'"{SHA256}"\t0\t{json.dumps(_of_earlier_versions(entry))}',
+    ]
+    lines.append(f'"suspect {OTHER_SHA256}"\t0\t{json.dumps(_of_earlier_versions(suspect))}')
     old.write_text("\n".join(lines))
     old.chmod(0o600)
 

@@ -253,7 +253,7 @@ class QuarantineStore(Database):
     def _take_over(self, records: Iterable[tuple[bytes, bytes]]) -> None:
         for encoded, value in records:
             with suppress(ValueError, RecursionError):
-                entry = decode(Entry, json.loads(value))
+                entry = _entry(value)
                 name = decode(str, json.loads(encoded))
                 kind, _, rest = name.partition(" ")
                 table, key = self._plugins, name
@@ -274,10 +274,21 @@ def _json(entry: Entry) -> str:
     return json.dumps(encode(entry))
 
 
+def _entry(text: Any) -> Entry:
+    return decode(Entry, json.loads(text, object_hook=_with_names_of_now))
+
+
+def _with_names_of_now(record: dict[str, Any]) -> dict[str, Any]:
+    """Rename the field that was `said` in entries of earlier versions."""
+    if "said" in record:
+        record["last_output"] = record.pop("said")
+    return record
+
+
 def _decoded(sha256: str, text: Any) -> Entry | None:
     """Return the entry in a row, None if it is damaged or of another plugin."""
     try:
-        entry = decode(Entry, json.loads(text))
+        entry = _entry(text)
     except Exception:  # noqa: BLE001  (of whatever the file holds, nothing may come up)
         return None
     return entry if entry.sha256 == sha256 else None
