@@ -6,21 +6,26 @@ status: all of that is legal, and some of it is worth a warning.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from modular_tf.abi.layouts import Dialect, layout
 from modular_tf.check.level import Level
 from modular_tf.check.outcome import Pass, Verdict
+from modular_tf.check.plan import candidates_of, plan_of
+from modular_tf.check.report.report import PluginReport
 from modular_tf.check.settings import CheckSettings
+from modular_tf.discovery.linking.host_exports import host_exports
+from modular_tf.discovery.probe import Prober
 from modular_tf.loading.device_dialect import HOSTED
-from tests.check.device_runs import report_on
 from tests.device.dialects.building import Build
 from tests.fixtures.matrices import sampled
 
 pytestmark = pytest.mark.xdist_group("conformance of layouts")  # one run of the kit serves all
 
 RFC = Dialect.DEVICE_RFC
-_QUICKLY = {"large_bytes": 1 << 16, "many": 20, "repeat": 40, "programs": 40}
+_QUICKLY = {"large_bytes": 1 << 16, "many": 20, "repeat": 40, "pressure_mib": 32}
 TELLING = {Verdict.WARNED: "warned", Verdict.NOTED: "noted"}
 
 # What is reported of this plugin in any layout, and why.
@@ -42,6 +47,25 @@ def named(build):
     return " ".join([str(build), *map(str, build.macros.values())])
 
 
+@pytest.fixture
+def report_on(processes):
+    """Check a library as `modular-tf check --through-host` does, in processes that others share."""
+
+    def run(build, **settings):
+        wanted = CheckSettings(through_host=True, options=_QUICKLY, **settings)
+        (candidate,), _ = candidates_of([str(build.compile())])
+        with Prober(host_exports()) as prober:
+            plan = plan_of(prober.probe(candidate), wanted, seed=7)
+        # Each process has devices of its own: none needs them to itself.
+        results = processes.run([replace(job, alone=None) for job in plan.jobs])
+        assert [result.fault for result in results if result.fault is not None] == []
+        outcomes = tuple(outcome for result in results for outcome in result.outcomes)
+        about = plan.path, plan.name, plan.kinds, wanted.profile.name, wanted.level, plan.seed
+        return PluginReport(*about, outcomes=outcomes)
+
+    return run
+
+
 def telling(report):
     return {o.check_id: TELLING[o.verdict] for o in report.outcomes if o.verdict in TELLING}
 
@@ -58,10 +82,9 @@ FURTHER = [
 
 
 @pytest.mark.parametrize("case", sampled([*SAMPLE, *FURTHER], SAMPLE), ids=lambda it: named(it[0]))
-def test_every_layout_is_robust_and_what_is_reported_has_a_reason(case, processes):
+def test_every_layout_is_robust_and_what_is_reported_has_a_reason(case, report_on):
     build, said = case
-    settings = CheckSettings(level=Level.ROBUST, options=_QUICKLY)
-    report = report_on(build.compile(), processes, settings)
+    report = report_on(build, level=Level.ROBUST)
 
     assert report.bad == []
     assert report.level_reached is Level.ROBUST
@@ -75,10 +98,8 @@ def test_every_layout_is_robust_and_what_is_reported_has_a_reason(case, processe
     }
 
 
-def test_without_devices_nothing_is_held_against_a_plugin(processes):
-    library = Build(HOSTED, macros={"DEVICES_SAID": 0}).compile()
-    settings = CheckSettings(level=Level.ROBUST, options=_QUICKLY)
-    report = report_on(library, processes, settings)
+def test_without_devices_nothing_is_held_against_a_plugin(report_on):
+    report = report_on(Build(HOSTED, macros={"DEVICES_SAID": 0}), level=Level.ROBUST)
 
     assert report.bad == []
     assert telling(report) == {"SE-107": "noted"}
@@ -86,9 +107,8 @@ def test_without_devices_nothing_is_held_against_a_plugin(processes):
     assert of_devices == {Verdict.SKIPPED}
 
 
-def test_without_timers_the_hosts_are_tried(processes):
-    library = Build(HOSTED, macros={"TIMERS": 0}).compile()
-    report = report_on(library, processes, CheckSettings(only=("SE-273", "SE-274")))
+def test_without_timers_the_hosts_are_tried(report_on):
+    report = report_on(Build(HOSTED, macros={"TIMERS": 0}), only=("SE-273", "SE-274"))
 
     assert {(o.reached, o.verdict) for o in report.outcomes} == {
         (Pass.RAW, Verdict.SKIPPED),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from types import SimpleNamespace
 
 import pytest
 
@@ -68,6 +69,25 @@ def test_repeated_calls_are_shown_once_and_those_that_are_left_out_by_dots():
     first, again = once_each(journal.calls)
     assert first == "..."
     assert again.startswith("stat(F) -> OK (")
+
+
+@pytest.mark.parametrize(
+    ("code", "allowed", "ends"),
+    [
+        (Code.OK, Code.FAILED_PRECONDITION, ["close", "cleanup"]),
+        # It may lead to memory that the plugin has freed: a failed opening is not cleaned up.
+        (Code.INTERNAL, Code.NOT_FOUND, []),
+    ],
+)
+def test_what_was_opened_although_it_must_not_is_given_back(code, allowed, ends):
+    calls = []
+    writer = SimpleNamespace(
+        close=lambda: calls.append("close"), cleanup=lambda: calls.append("cleanup")
+    )
+
+    with pytest.raises(Deviation):
+        Answer(code, value=writer).must_be(allowed)
+    assert calls == ends
 
 
 # ---- Plugins that translate no name; files and regions without an end ----

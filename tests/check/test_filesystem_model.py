@@ -1,4 +1,4 @@
-"""The reference model of a filesystem, held to the bundled plugins by fixed random walks."""
+"""The reference model of a filesystem; FS-320 holds plugins to it by random programs."""
 
 from __future__ import annotations
 

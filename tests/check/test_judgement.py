@@ -46,6 +46,13 @@ def _raise(error):
     return run
 
 
+def test_a_check_that_returns_has_passed():
+    outcome = _tried(lambda ground: ground.calls.append("stat(F)"))
+
+    assert (outcome.verdict, outcome.message) == (Verdict.PASSED, "")
+    assert outcome.calls == ("stat(F)",)
+
+
 @pytest.mark.parametrize(
     ("of_rule", "of_deviation", "verdict"),
     [
@@ -84,3 +91,9 @@ def test_what_could_not_be_tried_is_no_failure(error, needs, verdict, message):
     outcome = _tried(_raise(error), needs=needs)
 
     assert (outcome.verdict, outcome.message) == (verdict, message)
+
+
+def test_through_the_host_something_may_stand_in_for_a_slot():
+    outcome = _tried(lambda _: None, needs=("rename_file",), reached=Pass.HOST)
+
+    assert outcome.verdict is Verdict.PASSED

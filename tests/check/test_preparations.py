@@ -2,10 +2,49 @@
 
 from __future__ import annotations
 
+from random import Random
+from unittest.mock import MagicMock
+
 import pytest
 
-from modular_tf.check.outcome import Verdict
+from modular_tf.abi.status_codes import Code
+from modular_tf.check.answers import Answer
+from modular_tf.check.catalogue import all_checks
+from modular_tf.check.device.operations import OPERATIONS
+from modular_tf.check.device.workspace import Workspace, prepared
+from modular_tf.check.expectation import Blocked, Deviation
+from modular_tf.check.outcome import Pass, Verdict
+from modular_tf.check.target import Target
 from tests.check.trying import defect_job
+
+
+class _RefusingDevice:
+    """A device that refuses one operation, and reports of the others that they worked."""
+
+    calls_back = True
+
+    def __init__(self, refused):
+        self._refused = refused
+
+    def perform(self, row, *_arguments):
+        if row.name == self._refused:
+            return Answer(int(Code.INTERNAL), "no")
+        is_unknown = row.name == "device_memory_usage"
+        return Answer(int(Code.UNAVAILABLE if is_unknown else Code.OK), value=MagicMock())
+
+    def __getattr__(self, _name):
+        return MagicMock()
+
+
+@pytest.mark.parametrize("step", [row.name for row in OPERATIONS.values() if row.about])
+def test_a_step_of_a_device_names_its_check_which_fails_where_the_step_does(step):
+    with pytest.raises(Blocked, match=r"see SE-\d+$") as blocked:
+        prepared(Answer(int(Code.INTERNAL), "no", call=f"{step}(16)"))
+
+    check = all_checks()[str(blocked.value).rpartition(" ")[2]]
+    device = Workspace(_RefusingDevice(step), Target("", "device", Pass.RAW, ordinal=0), Random(0))
+    with pytest.raises(Deviation):
+        check.run(device)
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import mmap
 import os
+from contextlib import ExitStack
 from itertools import count
 
 import pytest
 
 from modular_tf.check.device.memory import must_return_memory
+from modular_tf.check.device.workspace import expect_apart
 from modular_tf.check.expectation import Deviation
 from modular_tf.check.under_load import must_not_grow
 
@@ -46,6 +48,18 @@ def test_a_pool_that_fills_is_no_leak(opened, size, rounds):
     must_not_grow(lambda: len(opened) < size and opened.append(_open()), rounds, "opening")
 
 
+def test_mappings_are_seen():
+    with ExitStack() as held:
+
+        def work():
+            # Pages of other rights lie between them, or the kernel would make them one.
+            for protection in (mmap.PROT_READ, mmap.PROT_READ | mmap.PROT_WRITE):
+                held.enter_context(mmap.mmap(-1, mmap.PAGESIZE, prot=protection))
+
+        with pytest.raises(Deviation, match="mapping leaves mappings behind"):
+            must_not_grow(work, _ROUNDS, "mapping")
+
+
 # ---- The memory of a device ----
 
 
@@ -72,3 +86,24 @@ def test_memory_that_stays_with_the_process_is_missed(every):
 
     with pytest.raises(Deviation, match="work leaves memory behind"):
         must_return_memory(work, _SIZE, _FEW_ROUNDS, "work")
+
+
+def test_memory_that_the_device_has_no_longer_is_missed():
+    free = [10 * _SIZE * _FEW_ROUNDS]
+
+    def take():
+        free[0] -= _SIZE
+
+    with pytest.raises(Deviation, match="work leaves memory behind"):
+        must_return_memory(take, _SIZE, _FEW_ROUNDS, "work", free=lambda: free[0])
+
+
+@pytest.mark.parametrize("ranges", [[], [(0, 8)], [(8, 4), (0, 8)], [(0, 0), (0, 8)]])
+def test_ranges_that_touch_are_apart(ranges):
+    expect_apart(ranges, "memories")
+
+
+@pytest.mark.parametrize("ranges", [[(0, 8), (7, 1)], [(4, 4), (0, 5)], [(0, 8), (0, 8)]])
+def test_ranges_that_share_a_byte_are_not(ranges):
+    with pytest.raises(Deviation, match="two memories overlap"):
+        expect_apart(ranges, "memories")

@@ -46,6 +46,21 @@ def test_a_docstring_is_the_rule(suite):
     assert check.run is names_that_go
 
 
+def test_a_check_may_differ_from_its_suite(suite):
+    @suite.check("FS-998", level=Level.HARD, traits="", seconds=3)
+    def one(_):
+        """It holds.
+
+        Otherwise: It breaks.
+        Remedy: Mend it.
+        Source: POSIX
+        """
+
+    (check,) = suite.checks
+    assert (check.level, check.traits, check.seconds) == (Level.HARD, frozenset(), 3)
+    assert check.rule.source == "POSIX"
+
+
 @pytest.mark.parametrize(
     "text",
     [None, "It holds.", "It holds.\n\nOtherwise: It breaks.", "It holds.\n\nRemedy: Mend it."],

@@ -112,6 +112,22 @@ def report_facts():
         assert device.facts().pci_bus_id == "0001:02:03.4"
 
 
+def share_between_devices():
+    """A copy on the second device waits for work of the first one, and reads its memory."""
+    with raw_device(LIBRARY) as one, raw_device(LIBRARY, 1) as two:
+        data, memory, result = one.bytes(4096), one.memory(4096), two.buffer(4096)
+        first, second, other = one.stream(), two.stream(), two.memory(4096)
+        gate = one.held(first)
+        one.memcpy_htod(first, memory, one.buffer(data), 4096)
+        two.create_stream_dependency(second, first).must_be_ok()
+        two.memcpy_dtod(second, other, memory, 4096).must_be_ok()
+        two.memcpy_dtoh(second, result, other, 4096).must_be_ok()
+        assert result.content() == bytes(4096)
+        gate.open()
+        two.done(second)
+        assert result.content() == data
+
+
 def fail_calls(device):
     for function, slot, names in CALLS:
         things = {
@@ -219,6 +235,7 @@ if sys.argv[2:] == ["events"]:
 else:
     find_devices()
     report_facts()
+    share_between_devices()
     for case in (
         fail_calls,
         refuse_callbacks,

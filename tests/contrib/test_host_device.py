@@ -161,3 +161,26 @@ def test_a_callback_may_destroy_its_own_stream_and_fail(device):
     gate.open()
     device.done(other)
     assert len(log) == 1
+
+
+def test_the_first_failure_of_a_stream_stays_and_is_its_own(device):
+    stream, other = device.stream(), device.stream()
+    for failure in ((Code.FAILED_PRECONDITION, "first"), (Code.ABORTED, "second")):
+        device.call_back(stream, lambda failure=failure: failure)
+    for answer in (device.block_host_until_done(stream), device.get_stream_status(stream)):
+        assert (answer.code, answer.message) == (Code.FAILED_PRECONDITION, "first")
+    device.get_stream_status(other).must_be_ok()
+
+
+def test_a_timer_that_was_not_stopped_shows_nothing(device):
+    stream, timer = device.stream(), device.timer()
+    assert device.nanoseconds(timer).value == 0
+    device.start_timer(stream, timer).must_be_ok()
+    assert device.nanoseconds(timer).value == 0
+
+
+def test_memory_of_the_host_is_not_counted_as_the_devices(device):
+    device.host_block(1 << 16)
+    device.unified_block(1 << 16)
+    stats = device.get_allocator_stats().value
+    assert (stats.num_allocs, stats.bytes_in_use) == (0, 0)

@@ -26,6 +26,12 @@ from modular_tf.errors import (
 )
 from tests.contrib.disk import CONTENT, FILE, OTHER, OTHER_CONTENT
 
+
+def test_the_time_of_a_change_has_every_nanosecond(disk):
+    os.utime(disk / FILE, ns=(1, 1_234_567_890_123_456_789))
+    assert disk.call("stat", FILE).mtime_nsec == 1_234_567_890_123_456_789
+
+
 # ---- deletions ----
 
 
@@ -158,6 +164,12 @@ def test_a_pipe_is_written_and_synced(disk):
 
 
 # ---- renames ----
+
+
+def test_a_rename_of_a_link_moves_the_link(disk):
+    (disk / "link").symlink_to("dir")
+    disk.call("rename_file", "link", "moved")
+    assert (disk / "moved").is_symlink()
 
 
 @pytest.mark.parametrize("target", ["hard", "dir/hard"])

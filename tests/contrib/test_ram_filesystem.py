@@ -58,6 +58,12 @@ def test_a_uri_is_a_path_whose_first_name_may_stand_for_a_host(ram, uri, path):
     assert ram.translate_name(path) == path
 
 
+def test_the_time_of_a_change_is_no_number_of_milliseconds(ram, root):
+    for name in ("a", "b"):
+        write(ram, f"{root}/{name}", CONTENT)
+    assert any(ram.stat(f"{root}/{name}").mtime_nsec % 1_000_000 for name in ("a", "b"))
+
+
 def test_the_root_stays(ram, root):
     for operation in (ram.delete_file, ram.delete_dir, ram.delete_recursively):
         with pytest.raises(FailedPreconditionError):

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from modular_tf.first_contact.finding import Incident
 from modular_tf.rules import Violation
 from modular_tf.service.configuration import Config
 from modular_tf.service.report import Outcome
@@ -82,6 +83,20 @@ def test_a_plugin_that_took_a_process_down(fixture_plugin, make_service, why):
     assert "ended by SIGSEGV" in why(later, path).of("quarantine")
 
 
+@pytest.mark.parametrize("time", [float("nan"), 10**400], ids=["nan", "huge"])
+def test_a_time_that_no_clock_shows(fixture_plugin, make_service, why, time):
+    service = make_service(fixture_plugin("good"))
+    service.discover()
+    entry = service.entry(service.plugins()[0].name)
+    incident = Incident.of(Violation("LD-060", "it was bad"), signal=4711)
+    entry.change(lambda plugin: plugin._replace(incident=incident, quarantined_since=time))
+
+    assert why(service, entry.plugin.name).of("quarantine") == [
+        f"since {time} s after 1970",
+        "ended by signal 4711",
+    ]
+
+
 @pytest.mark.parametrize("reasons", [("FS-012", None), (None, "FS-012"), (None,), ("FS-012",)])
 def test_where_no_reason_has_a_remedy_inspect_is_named(plugin_file, make_service, why, reasons):
     service = make_service(plugin_file("liba.so"))
@@ -91,6 +106,16 @@ def test_where_no_reason_has_a_remedy_inspect_is_named(plugin_file, make_service
 
     told = ["`modular-tf -vv inspect a` shows what it logs and what its bytes say"]
     assert why(service, "a").of("next") == (told if reasons == (None,) else [])
+
+
+def test_warnings_are_shown(fixture_plugin, make_service, why):
+    service = make_service(fixture_plugin("filesystem-api"))
+    service.load()
+    record = service.plugins()[0]
+    assert record.warnings
+    answer = why(service, record.name)
+
+    assert answer.of("warning") == [warning.message for warning in record.warnings]
 
 
 def test_twins_namesakes_and_links(plugin_file, make_service, why, tmp_path):
@@ -169,6 +194,14 @@ def test_a_folder_that_nobody_searches(plugin_file, make_service, why, tmp_path)
     (tmp_path / "empty" / "libb.dll").write_text("")
     (text,) = why(make_service(), tmp_path / "empty").of("next")
     assert text == "of a directory, files that end in .so or .so.N count; it has 1 others"
+
+
+def test_a_relative_path(plugin_file, make_service, why, monkeypatch):
+    plugin = plugin_file("here/liba.so")
+    monkeypatch.chdir(plugin.parent)
+
+    for name in ("liba.so", "./liba.so", "../here/liba.so"):
+        assert f"plugin a is found: {plugin}" in why(make_service(), name).text
 
 
 # ---- Schemes and devices ----
@@ -280,3 +313,14 @@ def test_a_device_type_without_devices_is_not_shown_as_served(make_service, why)
     assert "is serving, but has no device here" in of_type.text
     assert of_plugin.of("problem") == ["it serves no device: it has none of type FIXTURE"]
     assert of_plugin.of("serves") == []
+
+
+def test_a_device_type_that_nobody_has_counted_is_shown_as_such(device_file, make_service, why):
+    service = make_service(device_file("liba.so"), config=Config(load="lazy"))
+    service.load()
+    told = "device type FIXTURE"
+    uncounted = f"{told}, whose devices are counted when one is first wanted"
+
+    assert why(service, "a").of("serves") == [uncounted]
+    service.devices()
+    assert why(service, "a").of("serves") == [told]

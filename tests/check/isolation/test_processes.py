@@ -15,7 +15,8 @@ from textwrap import dedent
 
 from modular_tf.check.job import Limits
 from modular_tf.check.outcome import Verdict
-from modular_tf.check.run import CheckProcesses, run_checks
+from modular_tf.check.run import CheckProcesses, JobResult, run_checks
+from modular_tf.codec import encode
 from tests.check.isolation.conftest import GROUP, READS, READS_AGAIN, RENAMES, job_of, misbehaving
 from tests.first_contact.conftest import processes_with
 
@@ -53,6 +54,16 @@ def test_a_fault_of_the_kit_is_no_verdict(monkeypatch):
     assert fault.check_id == RENAMES
     assert re.search(r"(?s)FS-235 on misdeed://.*ZeroDivisionError", str(fault))
     assert [outcome.check_id for outcome in run.outcomes] == [i for i in GROUP if i != RENAMES]
+
+
+def test_a_check_of_which_nothing_came_is_a_fault():
+    job = job_of("NOTHING")
+    result = JobResult(job, job.checks)
+    result.take({"outcome": encode(job.outcome(READS, Verdict.PASSED, ""))})
+    result.take({"finished": 1})
+
+    assert [outcome.check_id for outcome in result.outcomes] == [READS]
+    assert result.fault.check_id == RENAMES
 
 
 def test_processes_can_be_used_again_and_end():

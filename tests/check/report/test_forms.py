@@ -193,6 +193,17 @@ def test_each_verdict_is_worse_than_the_one_before():
 _DEBUG, _RELEASE = "/a/build-debug/libmine.so", "/a/build-release/libmine.so"
 
 
+def test_two_libraries_of_one_name_are_compared_each_with_its_own():
+    """A regression of one is not hidden by the other, which fails as it did before."""
+    before, after = (
+        Report((plugin(passed, path=_DEBUG), plugin(FAILED, path=_RELEASE)))
+        for passed in (replace(FAILED, verdict=Verdict.PASSED), FAILED)
+    )
+
+    (change,) = compare(before, after).worse
+    assert change.plugin == _DEBUG
+
+
 @pytest.mark.parametrize(
     ("after", "same"),
     [
@@ -204,7 +215,6 @@ _DEBUG, _RELEASE = "/a/build-debug/libmine.so", "/a/build-release/libmine.so"
     ],
 )
 def test_plugins_are_the_same_by_the_ends_of_their_paths(after, same):
-    """A regression of one is not hidden by another of the same name."""
     assert same_plugins([_DEBUG, _RELEASE], after) == same
 
 

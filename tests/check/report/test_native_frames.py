@@ -61,6 +61,8 @@ def test_functions_are_named_with_their_source_lines(tmp_path):
     assert function == _READABLE
     assert place.startswith(f"{SOURCE}:")
     assert abs(int(place.rpartition(":")[2]) - LINE) <= 1
+    # The offset from an exported symbol leads to the line too.
+    assert _named(whole, "TF_InitPlugin+0x1").startswith(f"TF_InitPlugin at {SOURCE}:")
 
     places = [hex(start + 1) for start in [*functions.values()][:50]]  # as behind a call
     frames = _all_named(whole, places)

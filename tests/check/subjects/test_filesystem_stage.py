@@ -79,6 +79,12 @@ def test_chance_is_the_same_for_the_same_seed(stage_of):
     assert drawn[0] == drawn[1] != drawn[2]
 
 
+@BOTH_WAYS
+def test_a_scheme_that_is_not_offered_blocks(stage_of, reached):
+    with pytest.raises(Blocked, match="nobodys"):
+        stage_of(reached, scheme="nobodys")
+
+
 def test_a_plugin_whose_init_fails_blocks_and_one_without_directories_has_a_root(
     stage_of, fixture_plugin
 ):
