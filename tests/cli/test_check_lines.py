@@ -58,15 +58,6 @@ def test_a_terminal_gets_colours_and_lines_that_break_at_words(environment, in_p
     assert " ".join(plain).split() == " ".join(in_pipe(TERM="xterm")).split()
 
 
-@pytest.mark.parametrize("variables", [{"NO_COLOR": "1", "TERM": "xterm"}, {"TERM": "dumb"}])
-def test_a_terminal_without_colours_gets_lines_that_break_all_the_same(environment, variables):
-    environment(**variables)
-    lines = on_terminal(write).splitlines()
-
-    assert not any("\x1b" in line for line in lines)
-    assert any(line.startswith(" " * 14) for line in lines)
-
-
 def test_a_pipe_gets_colours_only_where_they_are_asked_for_and_no_breaks(in_pipe):
     plain, coloured = in_pipe(TERM="xterm"), in_pipe(FORCE_COLOR="1")
     (as_json,) = in_pipe(json=True, FORCE_COLOR="1")
