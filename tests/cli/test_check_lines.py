@@ -55,7 +55,8 @@ def test_a_terminal_gets_colours_and_lines_that_break_at_words(environment, in_p
     long = [line for line in plain if len(line) > _COLUMNS]
     assert any(line.startswith("    again: ") for line in long)  # to be copied whole
     assert all(line.startswith("    again: ") or " " not in line.strip() for line in long)
-    assert any(line.startswith(" " * 14) for line in plain)  # below the text, not its label
+    broken = re.search(r"^    required: +\S.*\n( +)\S", "\n".join(plain), re.MULTILINE)
+    assert len(broken[1]) == len("    required: ")  # below the text, not its label
     assert " ".join(plain).split() == " ".join(in_pipe(TERM="xterm")).split()
 
 
