@@ -101,6 +101,9 @@ def variables(line, shell):
     }
 
 
+ONE_PROCESS = pytest.mark.xdist_group("answers to command lines")  # the one of `answers`
+
+
 @pytest.fixture(scope="module")
 def answers(tree):
     """The answers to all lines, from one process."""
@@ -111,11 +114,13 @@ def answers(tree):
     return dict(zip(LINES, map(json.loads, child.stdout.splitlines()), strict=True))
 
 
+@ONE_PROCESS
 @pytest.mark.parametrize("line", SOME)
 def test_verbs_options_and_names_are_completed(answers, line):
     assert SOME[line] <= set(answers[line, "zsh"])
 
 
+@ONE_PROCESS
 @pytest.mark.parametrize(("line", "shell"), ALL)
 def test_nothing_else_is_offered_and_it_is_as_the_shell_wants_it(answers, tree, line, shell):
     expected = [answer.replace("{tree}", str(tree)) for answer in ALL[line, shell]]

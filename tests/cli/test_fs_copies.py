@@ -2,16 +2,14 @@
 
 import os
 import tracemalloc
-from contextlib import nullcontext
 
 import pytest
 
 from modular_tf.errors import FailedPreconditionError
 from modular_tf.filesystem.copying import COPY_BLOCK, CopyWatch
-from modular_tf.filesystem.location import Location, refuse_overlap
+from modular_tf.filesystem.location import Location
 from modular_tf.filesystem.trees import Copying, Item, move_file
 from tests.filesystem.careless import careless_service
-from tests.filesystem.memory_store import MemoryStore, filesystem_of
 
 CONTENT = os.urandom(9 * 2**20 + 5)
 
@@ -134,17 +132,6 @@ def test_a_copy_holds_one_piece_in_memory_at_a_time(object_store, tree):
     assert work.failures == []
     assert COPY_BLOCK <= peak < 1.5 * COPY_BLOCK
     assert len(CONTENT) > 2 * COPY_BLOCK
-
-
-@pytest.mark.parametrize(
-    ("target", "overlaps"),
-    [("one//x", True), ("one/x/../x", True), ("two/x", False), ("two/x/y", False)],
-)
-def test_a_name_in_another_bucket_is_another_file(target, overlaps):
-    buckets = filesystem_of(MemoryStore())  # is given the names as they are, hosts included
-    places = [Location(buckets, f"mem://{name}") for name in ("one/x", target)]
-    with pytest.raises(FailedPreconditionError) if overlaps else nullcontext():
-        refuse_overlap(*places)
 
 
 @pytest.mark.parametrize("verb", ["cp", "mv"])

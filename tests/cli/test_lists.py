@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from modular_tf.cli import devices
 from modular_tf.cli.plugins import show_plugins
 from tests.cli.test_printer import on_terminal
 
@@ -163,17 +162,6 @@ def test_devices_are_listed_with_what_is_known_of_them(mtf):
     assert set(device) >= {"vendor", "pci_bus_id", "numa_node", "memory_bandwidth", "gflops"}
     assert mtf("devices").lines[0].split("\t")[0] == device["name"]
     assert (mtf("devices", "CPU").code, mtf("devices", "NOBODY").code) == (0, 3)
-
-
-def test_a_terminal_shows_how_much_of_a_device_s_memory_is_free(monkeypatch):
-    facts = dict.fromkeys(("platform", "priority", "plugin", "hardware_name", "vendor", "streams"))
-    facts |= {"name": "NPU:0", "memory_free": 2**30, "memory_total": 2**34, "error": None}
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setattr(devices.Details, "of", lambda _, device: device)
-    seen = on_terminal(lambda printer: devices._list([facts], printer, devices.Details(1.0)))
-
-    assert "HARDWARE NAME" in seen
-    assert "1.0 GiB of 16.0 GiB free" in seen
 
 
 def test_paths_report_what_was_searched_and_found(mtf, fixture_plugin, tmp_path):

@@ -197,18 +197,9 @@ def test_a_full_disk_costs_no_record(directory, filled, limited_files):
     assert stored(directory).keys() == {*VALUES, "new"}
 
 
-def test_a_database_that_is_locked_holds_nobody_up_for_long(
+def test_what_another_process_has_locked_is_not_empty_and_holds_nobody_up(
     directory, filled, waits_shortly, reported
 ):
-    with closing(sqlite3.connect(filled)) as other:
-        other.execute("BEGIN EXCLUSIVE")
-        assert lasts_in_memory_only(directory)
-        assert stored(directory) == {}
-        assert [message for message in reported() if "locked" in message][1:] == []
-    assert stored(directory) == VALUES
-
-
-def test_what_another_process_has_locked_is_not_empty(directory, filled, waits_shortly):
     """Such as one that waits for a slow disk: a quarantine that is not read releases everybody."""
     locks = """
         import sqlite3, sys
@@ -224,6 +215,8 @@ def test_what_another_process_has_locked_is_not_empty(directory, filled, waits_s
         one.refresh()  # which needs no lock, as nothing has changed
         assert one.contents() == VALUES
         assert isinstance(records(directory).shortage, ShortageError)
+        assert lasts_in_memory_only(directory)
+        assert [message for message in reported() if "locked" in message][1:] == []
         other.communicate()
     one.refresh()
     assert one.shortage is None

@@ -3,8 +3,7 @@
 Every file has other content. Whatever a face does, and whatever it reports:
 - content is lost only where the operation removes it, or replaces it by a whole file of its source;
 - nothing appears or changes outside of its target;
-- if it reports no failure, all of the source has arrived, and what is moved or removed is gone;
-- where nothing is in its way, it does not fail.
+- if it reports no failure, all of the source has arrived, and what is moved or removed is gone.
 """
 
 from __future__ import annotations
@@ -126,8 +125,7 @@ class Trees:
         """Do a step, and return what there is then, with what is wrong with that."""
         ended = self.do(step)
         after = self.world()
-        keyed = self.places[0].has_keys
-        reason = next(_wrong(before, step, ended.ok, after, keyed=keyed), "")
+        reason = next(_wrong(before, step, ended.ok, after), "")
         return after, Fault(reason, before, step, ended, after) if reason else None
 
 
@@ -192,7 +190,7 @@ def _behind(
             yield rest, data
 
 
-def _wrong(before: World, step: Step, ok: bool, after: World, *, keyed: bool) -> Iterator[str]:
+def _wrong(before: World, step: Step, ok: bool, after: World) -> Iterator[str]:
     """Yield what is wrong with what came of a step."""
     does, amount = KINDS[step.way]
     at, path = step.source
@@ -269,8 +267,6 @@ def _wrong(before: World, step: Step, ok: bool, after: World, *, keyed: bool) ->
                 wanted = {rest: _followed(before[at], source + rest) for rest in moved}
             if not any(_has_arrived(after[to], one, wanted, moved) for one in targets):
                 yield f"did not arrive in silence: not all of {wanted} is at one of {targets}"
-    elif _is_plain(before, step, source, keyed=keyed):
-        yield "failed without a reason"
 
 
 def _followed(contents: Contents, path: str) -> str | None:
@@ -293,56 +289,6 @@ def _has_arrived(
         if link is None or not link.startswith(LINK) or there.get(top + above) != link:
             return False
     return True
-
-
-def _is_plain(before: World, step: Step, source: str, *, keyed: bool) -> bool:
-    """Return whether nothing is in the way of a step."""
-    does, amount = KINDS[step.way]
-    at, path = step.source
-    here = _files(before[at], source)
-    if path != source or not here or not source:
-        return False
-    if amount == "file" and list(here) != [""]:
-        return False
-    if amount == "tree" and "" in here and (len(here) > 1 or does in ("sync", "mirror")):
-        return False
-    if (
-        does == "remove"
-        and step.way in ("gfile rmtree", "Filesystem.delete_recursively", "cli rm filtered")
-        and "" in here
-    ):
-        return False
-    used = [before[at], before[step.target[0]]] if step.target else [before[at]]
-    for contents in used:
-        for name, data in contents.items():
-            if data.startswith(LINK) or "//" in name or "/../" in name:
-                return False
-            if name + "/" in contents or any(
-                other.startswith(name + "/") for other in contents if name[-1] != "/"
-            ):
-                return False
-    if step.target is None:
-        return True
-    if step.target[0] != at and step.way == "gfile rename":
-        return False
-    if step.way in ("Filesystem.rename_file", "gfile rename", "fsspec mv list") and "" not in here:
-        return False  # of a directory: some stores have no such operation
-    target = step.target[1]
-    there = before[step.target[0]]
-    parent = posixpath.dirname(target)
-    if target != posixpath.normpath(target) or any(_inside(name, target) for name in there):
-        return False
-    if step.target[0] == at and (_inside(target, source) or _inside(source, target)):
-        return False
-    return (
-        not parent
-        or f"{parent}/" in there
-        or (
-            keyed
-            and step.target[0] == 0
-            and any(_inside(name, parent) and name != parent for name in there)
-        )
-    )
 
 
 # ---- chance ----
