@@ -18,7 +18,7 @@ from tests.fixtures.compiler import compile_object, link_library
 KIB = 1 << 10
 MIB = 1 << 20
 GIB = 1 << 30
-_LARGEST_SIZE = _NO_LIMIT = (1 << 64) - 1
+_LARGEST_SIZE = (1 << 64) - 1
 _FIGURES = tuple(name for name, _ in ffi.typeof("mtf_allocator_stats").fields)
 ArenaStats = namedtuple("ArenaStats", _FIGURES)  # noqa: PYI024  (of the C struct)
 
@@ -39,44 +39,23 @@ class RegionSource:
 
 
 class HostMemory:
-    """The host's own memory as a source of regions, with a limit. [any thread]
+    """The host's own memory as a source of regions. [any thread]"""
 
-    Regions that an arena holds are not touched by lowering the limit: only further ones are
-    refused, as a device does whose memory others have taken.
-    """
-
-    def __init__(self, bytes_limit=None, *, alignment=256):
-        made = _function("void *(*)(uint64_t, uint64_t)", "host_memory_new")(alignment, _NO_LIMIT)
-        if not made:
-            raise MemoryError
-        self._memory = ffi.gc(made, _function("mtf_source_release", "host_memory_release"))
-        self.bytes_limit = bytes_limit
-
-    @property
-    def bytes_limit(self):
-        """How large all regions together may be; None for no limit."""
-        return self._bytes_limit
-
-    @bytes_limit.setter
-    def bytes_limit(self, value):
-        set_limit = _function("void (*)(void *, uint64_t)", "host_memory_set_limit")
-        set_limit(self._memory, _NO_LIMIT if value is None else value)
-        self._bytes_limit = value
+    def __init__(self):
+        self._bytes = ffi.new("uint64_t *")
 
     @property
     def bytes_allocated(self):
         """Bytes in regions that have not come back."""
-        return int(_function("uint64_t (*)(void *)", "host_memory_bytes")(self._memory))
+        return int(self._bytes[0])
 
     @property
     def source(self):
         return RegionSource(
             _function("mtf_region_allocate", "host_memory_allocate"),
             _function("mtf_region_free", "host_memory_free"),
-            self._memory,
-            _function("mtf_source_retain", "host_memory_retain"),
-            _function("mtf_source_release", "host_memory_release"),
-            self,
+            self._bytes,
+            owner=self,
         )
 
 

@@ -37,31 +37,30 @@ def memory():
         ({"bytes_limit": 5 * MIB}, [700 * KIB] * 5, [2 * MIB, 3 * MIB]),  # what the limit leaves
         ({"bytes_limit": 3685427200, "growth": False}, [GIB] * 3, [3685427200]),
         ({"bytes_limit": 1000, "growth": False}, [700], [768]),  # a limit of whole 256 bytes
+        # What is refused is asked for at nine tenths.
+        (
+            {"capacity": 653147648, "bytes_limit": 806354944, "growth": False},
+            [4],
+            [806354944, 725719552, 653147648],
+        ),
+        # Of few units, rounded up, those are as many units: that must not go on for ever.
+        (
+            {"capacity": 256, "bytes_limit": 1280, "growth": False},
+            [1],
+            [1280, 1024, 768, 512, 256],
+        ),
     ],
-    ids=["doubling", "until it fits", "limit", "without growth", "rounded down"],
+    ids=["doubling", "until it fits", "limit", "no growth", "rounded", "refused", "few units"],
 )
-def test_regions_have_tensorflows_sizes(memory, options, requests, asked):
+def test_regions_have_tensorflows_sizes(options, requests, asked):
+    options = {"capacity": 1 << 50, **options}
+    memory = PaperMemory(options.pop("capacity"))
     arena = memory.arena(**options)
     assert memory.asked == []
     for n_bytes in requests:
         arena.allocate(n_bytes)
     assert memory.asked == asked
-
-
-@pytest.mark.parametrize(
-    ("capacity", "limit", "n_bytes", "asked"),
-    [
-        (653147648, 806354944, 4, [806354944, 725719552, 653147648]),
-        # Nine tenths of few units, rounded up, are as many units: that must not go on for ever.
-        (256, 2560, 1, [2560, 2304, 2048, 1792, 1536, 1280, 1024, 768, 512, 256]),
-    ],
-)
-def test_a_refused_region_is_asked_for_at_nine_tenths(capacity, limit, n_bytes, asked):
-    memory = PaperMemory(capacity)
-    arena = memory.arena(limit, growth=False)
-    arena.allocate(n_bytes)
-    assert memory.asked == asked
-    assert arena.stats().bytes_reserved == asked[-1]
+    assert arena.stats().bytes_reserved == sum(memory.regions.values())
 
 
 def test_the_smallest_chunk_that_fits_is_taken_and_among_equals_the_lowest(memory):
@@ -152,24 +151,6 @@ def test_a_source_that_returns_a_region_twice_is_found_out(memory):
 
 
 # -- when memory is out --------------------------------------------------------------------------
-
-
-def test_unused_regions_go_back_when_the_limit_presses(memory):
-    arena = memory.arena(6 * MIB)
-    small = arena.allocate(2 * MIB)
-    large = arena.allocate(3 * MIB)
-    first, second = memory.regions
-    arena.free(large)
-
-    address = arena.allocate(4 * MIB)  # fits into the second region as it is
-    assert memory.returned == []
-    arena.free(address)
-    arena.free(small)
-    arena.allocate(5 * MIB)
-
-    assert {row[0] for row in memory.returned} == {first, second}
-    assert all(size == given for _, size, given in memory.returned)
-    assert list(memory.regions.values()) == [6 * MIB]
 
 
 def test_out_of_memory_is_a_memory_error_with_a_picture_and_passes(memory):

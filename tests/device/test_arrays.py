@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from modular_tf.abi.dlpack_elements import ELEMENT_TYPES
+from modular_tf.device.device import DeviceArray
 from modular_tf.errors import InvalidArgumentError, OutOfMemoryError
 from tests.dlpack.packing_model import DTYPES, lane_values, packed, padded
 
@@ -232,6 +233,10 @@ def test_what_no_array_can_be_is_refused(cpu):
             cpu.empty(shape, dtype)
     with pytest.raises(InvalidArgumentError, match="'pinned'"):
         cpu.empty(3, "int8", memory="pinned")
+    for n_bytes in (15, 17):
+        says = f"16 bytes .* memory of {n_bytes}"
+        with cpu.allocate(n_bytes) as room, pytest.raises(InvalidArgumentError, match=says):
+            DeviceArray(cpu, room, (4,), (2, 32, 1))
     with pytest.raises(OutOfMemoryError) as caught:
         cpu.empty(1 << 60, "int8")
     assert isinstance(caught.value, MemoryError)

@@ -222,6 +222,7 @@ def test_refused_copies_leave_nothing_behind(recording, device, slot):
     with pytest.raises(ClosedError):
         queue()
 
+    assert not stream.may_have_work
     assert recording.count("deallocate") == 1
 
 

@@ -11,7 +11,6 @@ from modular_tf.device.memory.memory_settings import MemorySettings
 from modular_tf.device.streams.event import EventStatus
 from modular_tf.errors import ClosedError, InternalError, OutOfMemoryError
 from tests.device.arenas import KIB, MIB
-from tests.device.conftest import await_platforms
 from tests.device.recording import LEAVES_OUTPUTS_ALONE, THROWS
 
 
@@ -34,12 +33,13 @@ def asked_of(recording, slot="allocate"):
 def test_the_plugin_is_asked_for_regions_only(pooled, device):
     assert device.context.n_streams == 4
     assert pooled.count("device_memory_usage") == 0  # before the first need
-    held = [device.allocate(1000) for _ in range(100)]
+    arrays = [device.put(bytes([number]) * 1000) for number in range(100)]
 
     assert pooled.count("device_memory_usage") == 1
     assert asked_of(pooled) == [2 * MIB]
-    assert len({memory.address for memory in held}) == 100
-    assert all(memory.address % 256 == 0 for memory in held)
+    assert len({array.address for array in arrays}) == 100
+    assert all(array.address % 256 == 0 for array in arrays)
+    assert [array.to_bytes()[-1] for array in arrays] == [*range(100)]
     assert device.allocator_stats().bytes_in_use == 100 * KIB
 
 
@@ -132,14 +132,6 @@ def test_memory_returns_to_the_arena_with_its_last_user(pooled, device):
 
     assert device.allocator_stats().bytes_in_use == 0
     assert pooled.count("deallocate") == 0
-
-
-def test_arrays_lie_in_the_arena(pooled, device):
-    arrays = [device.put(bytes([number]) * 1000) for number in range(10)]
-
-    assert [bytes(array.to_bytes()) for array in arrays] == [bytes([n]) * 1000 for n in range(10)]
-    assert asked_of(pooled) == [2 * MIB]
-    assert device.allocator_stats().num_allocs == 10
 
 
 def test_unified_memory_is_never_cut(pooled, device):
@@ -237,22 +229,6 @@ class TestPinnedMemory:
             assert asked_of(recording, "host_memory_allocate") == []
             device.allocate_host(MIB - 256)
 
-    def test_what_is_viewed_keeps_its_region_and_the_device(self, pooled):
-        with pooled.devices() as [device, _]:
-            executor = device.executor
-            view = device.allocate_host(4).view
-            view[:] = b"abcd"
-        assert pooled.count("host_memory_deallocate") == pooled.count("destroy_device") == 0
-        assert bytes(view) == b"abcd"
-
-        del view
-        await_platforms()
-
-        assert executor.host_memories == 0
-        assert pooled.count("host_memory_deallocate") == 1
-        assert pooled.allocated == 0
-        assert pooled.count("destroy_device") == 1
-
 
 def test_the_figures_of_a_device_are_those_of_its_arena(device):
     first, second = device.allocate(512 * KIB), device.allocate(100)
@@ -281,7 +257,7 @@ def send_and_drop(device, times):
 
 def test_what_finished_copies_hold_is_no_lack_of_memory(pooled):
     with pooled.devices(MemorySettings(limit_bytes=64 * MIB)) as [device, _]:
-        stream = send_and_drop(device, 20)
+        stream = send_and_drop(device, 8)
 
         whole = [device.allocate(16 * MIB) for _ in range(3)]  # there is room for no more
 
@@ -294,7 +270,7 @@ def test_what_copies_in_flight_hold_is_a_lack_of_memory_at_once(pooled):
         stream = device.create_stream()
         pooled.say_of_events(EventStatus.PENDING)
         with pytest.raises(OutOfMemoryError, match="by 3 allocations"):
-            send_and_drop(device, 20)
+            send_and_drop(device, 8)
         pooled.say_of_events(EventStatus.COMPLETE)
         stream.block_until_done()
         device.synchronize()

@@ -96,18 +96,10 @@ def test_tables_fault_when_written(in_child):
     assert lines == ["-11"] * 4
 
 
-def test_a_forked_child_does_not_tear_down_and_finds_no_lock_taken(in_child):
+def test_a_forked_child_does_not_tear_down(in_child):
     lines = in_child(
         "platform = steered.load()\n"
         "platform.device_details(0)\n"
-        "held, go = threading.Event(), threading.Event()\n"
-        "def hold():\n"
-        "    with platform._live._lock:\n"
-        "        held.set()\n"
-        "        go.wait()\n"
-        "thread = threading.Thread(target=hold)\n"
-        "thread.start()\n"
-        "held.wait()\n"
         "before = len(steered.calls)\n"
         "if os.fork() == 0:\n"
         "    count = platform.device_count()\n"
@@ -115,10 +107,7 @@ def test_a_forked_child_does_not_tear_down_and_finds_no_lock_taken(in_child):
         "    print(count, steered.calls[before:], platform.closed, flush=True)\n"
         "    os._exit(0)\n"
         "os.wait()\n"
-        "go.set()\n"
-        "thread.join()\n"
-        "print(platform.device_count(), flush=True)\n"
         "platform.close()\n"
         "print(steered.calls[-1])\n"
     )
-    assert lines == ["2 ['get_device_count'] True", "2", "destroy_platform_fns"]
+    assert lines == ["2 ['get_device_count'] True", "destroy_platform_fns"]

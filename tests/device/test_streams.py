@@ -254,7 +254,7 @@ def test_closing_in_any_order_destroys_each_once(recording, seed):
                     ended.close()
                 del ended
             assert destroyed(recording) == expected
-            assert device.executor.is_idle is device.factory.is_idle is not alive
+            assert [device.executor.is_idle, device.factory.is_idle] == [not alive] * 2
         for slot in [slot for slot, _ in alive]:
             expected[slot] += 1
         alive.clear()

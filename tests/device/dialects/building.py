@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +44,25 @@ class Build:
     def compile(self) -> Path:
         """Return the library."""
         values = {"LAYOUT": LAYOUTS[self.dialect], "SIZES": int(self.sizes), "FORM": self.form}
-        macros = [f"{name}={value}" for name, value in {**values, **self.macros}.items()]
-        objects = [compile_object(_FOLDER / f"{name}.c", macros) for name in _SOURCES]
+        objects = []
+        for source in (_FOLDER / f"{name}.c" for name in _SOURCES):
+            used = _macros_of(source)
+            macros = {**values, **self.macros}.items()
+            given = [f"{name}={value}" for name, value in macros if name in used]
+            objects.append(compile_object(source, given))
         return link_library("libdialect.so", objects)
+
+
+@cache
+def _macros_of(source):
+    """Return the words of a source and of what it includes, but for the defaults of macros.
+
+    So an object is compiled once for all variants that do not concern it.
+    """
+    texts = [source.read_text(), (_FOLDER / "layouts.h").read_text()]
+    if "DELIVER" in texts[0]:
+        texts.append("SIZES FORM")
+    return frozenset(re.findall(r"\w+", " ".join(texts)))
 
 
 class DialectPlugin(ControlledPlugin):
