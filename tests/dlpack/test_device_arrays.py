@@ -58,13 +58,17 @@ def test_memory_that_the_host_can_read_is_seen_where_it_lies(request, where, mem
     np.testing.assert_array_equal(taken, VALUES)
 
 
-def test_device_memory_gets_to_everybody_by_a_copy(device):
-    copy = device.put(VALUES).to_host()
+def test_device_memory_gets_to_everybody_by_a_copy_only(device):
+    array = device.put(VALUES)
+    copy = array.to_host()
     taken = np.from_dlpack(copy)
 
     assert taken.ctypes.data == copy.address
     np.testing.assert_array_equal(taken, VALUES)
     np.testing.assert_array_equal(device.put(from_dlpack(taken)).to_numpy(), VALUES)
+    np.testing.assert_array_equal(np.from_dlpack(array, device="cpu"), VALUES)
+    with pytest.raises(BufferError, match="copy=False was asked for"):
+        array.__dlpack__(dl_device=CPU, copy=False)
 
 
 def test_work_on_a_host_device_is_done_before_others_see_its_memory(cpu):
