@@ -69,16 +69,22 @@ def test_device_memory_gets_to_everybody_by_a_copy_only(device):
     np.testing.assert_array_equal(np.from_dlpack(array, device="cpu"), VALUES)
     with pytest.raises(BufferError, match="copy=False was asked for"):
         array.__dlpack__(dl_device=CPU, copy=False)
+    with pytest.raises(ValueError, match=r"stream 7 .*must be None"):
+        array.__dlpack__(dl_device=CPU, stream=7)
+    made = consume(array.__dlpack__(copy=True, max_version=(1, 0)))
+    assert made.dlpack_device == array.dlpack_device
+    assert made.address != array.address
 
 
-def test_work_on_a_host_device_is_done_before_others_see_its_memory(cpu):
+@pytest.mark.parametrize("take", [np.from_dlpack, memoryview])
+def test_work_on_a_host_device_is_done_before_others_see_its_memory(cpu, take):
     array = cpu.put(VALUES * 0)
     source = np.array(VALUES)
     stream = cpu.create_stream()
     stream.add_callback(lambda: time.sleep(0.05))
     stream.memcpy_htod(array.memory, source)
 
-    np.testing.assert_array_equal(np.from_dlpack(array), VALUES)
+    np.testing.assert_array_equal(take(array), VALUES)
 
 
 def test_memory_of_a_host_device_that_nobody_views_ends_with_the_service():
