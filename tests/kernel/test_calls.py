@@ -8,6 +8,7 @@ import os
 import signal
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 
 import numpy as np
@@ -362,20 +363,12 @@ def test_closing_the_service_waits_for_a_call(state):
 
 
 def test_threads_share_prepared_calls(device, one_more):
-    wrong = []
-
     def work(number):
         given = device.put(VALUES + number)
-        for _ in range(300):
-            if one_more(given).to_numpy()[0, 0] != number + 1:
-                wrong.append(number)
+        return {one_more(given).to_numpy()[0, 0] for _ in range(300)}
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(work, range(4))) == [{1}, {2}, {3}, {4}]
 
 
 def test_interrupts_lose_and_double_nothing(run_forked):
