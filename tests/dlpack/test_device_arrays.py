@@ -46,16 +46,23 @@ def released(array) -> bool:
     ("where", "memory"), [("elsewhere", "host"), ("elsewhere", "unified"), ("cpu", "device")]
 )
 def test_memory_that_the_host_can_read_is_seen_where_it_lies(request, where, memory):
+    """And kept until the last one who took it has gone, though the array was closed."""
     device = request.getfixturevalue(where)
+    gc.collect()
+    before = device.executor.host_memories
     array = device.put(VALUES, memory=memory)
-    taken = np.from_dlpack(array)
+    taken, other = np.from_dlpack(array), np.asarray(array)
 
     assert array.__dlpack_device__() == CPU
-    assert taken.ctypes.data == array.address
+    assert taken.ctypes.data == other.ctypes.data == array.address
     array.close()
-    del array
+    del array, other
     device.put(VALUES * 0, memory=memory)
     np.testing.assert_array_equal(taken, VALUES)
+    gc.collect()
+    assert device.executor.host_memories == before + 1
+    del taken
+    assert device.executor.host_memories == before
 
 
 def test_device_memory_gets_to_everybody_by_a_copy_only(device):
