@@ -101,18 +101,3 @@ def test_scalars_and_empty_tensors():
     assert memoryview(tensor_of([3], ())).tolist() == 3
     assert memoryview(Tensor(0, (0, 2), None, FLOAT32, CPU, None)).tolist() == []
     assert np.asarray(Tensor(0, (2, 0), None, FLOAT32, CPU, None)).shape == (2, 0)
-
-
-def test_work_in_flight_is_waited_for_first():
-    class Pending(Tensor):
-        waited_for = ()
-
-        def _before_export(self, stream):
-            self.waited_for += (stream,)
-
-    tensor = tensor_of([1], cls=Pending)
-    assert memoryview(tensor).tolist() == [1]
-    assert tensor.waited_for == ()
-    tensor._needs_sync = True
-    assert memoryview(tensor).tolist() == [1]
-    assert tensor.waited_for == (None,)

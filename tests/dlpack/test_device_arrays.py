@@ -46,35 +46,52 @@ def released(array) -> bool:
     ("where", "memory"), [("elsewhere", "host"), ("elsewhere", "unified"), ("cpu", "device")]
 )
 def test_memory_that_the_host_can_read_is_seen_where_it_lies(request, where, memory):
+    """And kept until the last one who took it has gone, though the array was closed."""
     device = request.getfixturevalue(where)
+    gc.collect()
+    before = device.executor.host_memories
     array = device.put(VALUES, memory=memory)
-    taken = np.from_dlpack(array)
+    taken, other = np.from_dlpack(array), np.asarray(array)
 
     assert array.__dlpack_device__() == CPU
-    assert taken.ctypes.data == array.address
+    assert taken.ctypes.data == other.ctypes.data == array.address
     array.close()
-    del array
+    del array, other
     device.put(VALUES * 0, memory=memory)
     np.testing.assert_array_equal(taken, VALUES)
+    gc.collect()
+    assert device.executor.host_memories == before + 1
+    del taken
+    assert device.executor.host_memories == before
 
 
-def test_device_memory_gets_to_everybody_by_a_copy(device):
-    copy = device.put(VALUES).to_host()
+def test_device_memory_gets_to_everybody_by_a_copy_only(device):
+    array = device.put(VALUES)
+    copy = array.to_host()
     taken = np.from_dlpack(copy)
 
     assert taken.ctypes.data == copy.address
     np.testing.assert_array_equal(taken, VALUES)
     np.testing.assert_array_equal(device.put(from_dlpack(taken)).to_numpy(), VALUES)
+    np.testing.assert_array_equal(np.from_dlpack(array, device="cpu"), VALUES)
+    with pytest.raises(BufferError, match="copy=False was asked for"):
+        array.__dlpack__(dl_device=CPU, copy=False)
+    with pytest.raises(ValueError, match=r"stream 7 .*must be None"):
+        array.__dlpack__(dl_device=CPU, stream=7)
+    made = consume(array.__dlpack__(copy=True, max_version=(1, 0)))
+    assert made.dlpack_device == array.dlpack_device
+    assert made.address != array.address
 
 
-def test_work_on_a_host_device_is_done_before_others_see_its_memory(cpu):
+@pytest.mark.parametrize("take", [np.from_dlpack, memoryview])
+def test_work_on_a_host_device_is_done_before_others_see_its_memory(cpu, take):
     array = cpu.put(VALUES * 0)
     source = np.array(VALUES)
     stream = cpu.create_stream()
     stream.add_callback(lambda: time.sleep(0.05))
     stream.memcpy_htod(array.memory, source)
 
-    np.testing.assert_array_equal(np.from_dlpack(array), VALUES)
+    np.testing.assert_array_equal(take(array), VALUES)
 
 
 def test_memory_of_a_host_device_that_nobody_views_ends_with_the_service():

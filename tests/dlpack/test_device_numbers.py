@@ -7,7 +7,6 @@ import pytest
 from modular_tf.abi.dlpack_devices import DeviceType
 from modular_tf.device.arrays.dlpack_devices import (
     ORDINALS_OF_A_PLATFORM,
-    DeviceNumbers,
     dlpack_device,
     parse_dlpack_types,
 )
@@ -32,7 +31,7 @@ def test_two_platforms_of_unknown_vendors_never_share_a_number():
 @pytest.mark.parametrize("ordinal", [-1, ORDINALS_OF_A_PLATFORM])
 def test_ordinals_outside_the_range_are_refused(ordinal):
     with pytest.raises(InvalidArgumentError, match="'A'"):
-        DeviceNumbers().number("A", ordinal)
+        dlpack_device("A", ordinal)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from modular_tf.dlpack import from_dlpack
 from modular_tf.native.tensor import Tensor, consume
-from tests.dlpack.exchange import IMPORTS
+from tests.dlpack.exchange import IMPORTS, describe, managed_from
 from tests.dlpack.memory import tensor_of
 
 
@@ -23,6 +23,8 @@ EXPORTS = {
     **IMPORTS,
     "copy": lambda tensor: consume(tensor.__dlpack__(copy=True)),
     "buffer": memoryview,
+    "managed tensor": managed_from,
+    "description": describe,
 }
 
 

@@ -13,22 +13,6 @@ from tests.dlpack.memory import CPU, FLOAT32, Memory, tensor_of
 READ_ONLY, IS_COPIED, PADDED = 1, 2, 4
 
 
-class Recording(Tensor):
-    """Keeps what its hooks are called with."""
-
-    def __init__(self, *arguments, **keywords):
-        super().__init__(*arguments, **keywords)
-        self.waits = []
-        self.moves = []
-
-    def _before_export(self, stream):
-        self.waits.append(stream)
-
-    def _export_elsewhere(self, stream, dl_device, copy):
-        self.moves.append((stream, dl_device, copy))
-        return tensor_of([9], is_copied=True)
-
-
 def exported(tensor, **request):
     return content_of(tensor.__dlpack__(max_version=(1, 0), **request), Versioned)
 
@@ -121,43 +105,6 @@ def test_streams_are_judged_by_the_device(device_type, good, bad):
     assert tensor._n_exports == 0
 
 
-def test_the_hook_is_asked_before_memory_leaves():
-    stream = object()
-    tensor = tensor_of([1], cls=Recording, dlpack_device=(12, 0))
-
-    exported(tensor)
-    assert tensor.waits == []
-    exported(tensor, stream=stream)
-    assert tensor.waits == [stream]
-    exported(tensor, stream=(stream, stream))
-    tensor._needs_sync = True
-    exported(tensor)
-    assert tensor.waits == [stream, (stream, stream), None]
-
-
-@pytest.mark.parametrize(
-    ("request_", "seen"),
-    [({"copy": True}, (None, None, True)), ({"dl_device": CPU}, (None, CPU, None))],
-)
-def test_a_subclass_brings_memory_elsewhere(request_, seen):
-    tensor = tensor_of([1], cls=Recording, dlpack_device=(12, 0))
-    if "dl_device" not in request_:
-        tensor = tensor_of([1], cls=Recording)
-
-    managed = exported(tensor, **request_)
-
-    assert tensor.moves == [seen]
-    assert managed.flags == IS_COPIED
-    assert managed.dl_tensor.data != tensor.address
-
-
-def test_a_subclass_that_brings_it_to_the_wrong_place_is_told():
-    tensor = tensor_of([1], cls=Recording)
-
-    with pytest.raises(BufferError, match=r"\(1, 0\) instead of \(2, 1\)"):
-        exported(tensor, dl_device=(2, 1))
-
-
 def test_a_copy_of_host_memory_is_compact_and_aligned():
     memory = tensor_of([0, 1, 2, 3, 4, 5]).owner
     turned = Tensor(memory.address, (3, 2), (1, 3), FLOAT32, CPU, memory, read_only=True)
@@ -203,15 +150,6 @@ def test_negative_strides_never_leave():
     assert (ctypes.c_float * 3).from_address(managed.dl_tensor.data)[:] == [3, 2, 1]
     with pytest.raises(BufferError, match="negative"):
         exported(tensor, copy=False)
-
-
-@pytest.mark.parametrize("device", [(2, 0), (12, 0)])
-def test_memory_that_goes_to_the_host_has_no_stream(device):
-    tensor = tensor_of([1], cls=Recording, dlpack_device=device)
-
-    with pytest.raises(ValueError, match=r"stream 7 .*must be None"):
-        exported(tensor, dl_device=CPU, stream=7)
-    assert tensor.moves == []
 
 
 def test_packed_elements_are_copied_as_they_lie():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -72,35 +73,19 @@ def test_an_exception_that_is_pending_survives_a_deleter_in_python():
     assert producer.deleted == 1
 
 
-def run_in_threads(work, count=4):
-    barrier = threading.Barrier(count)
-    failed = []
-
-    def run():
-        barrier.wait()
-        try:
-            work()
-        except BaseException as error:  # noqa: BLE001
-            failed.append(error)
-
-    threads = [threading.Thread(target=run) for _ in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failed == []
-
-
 def test_threads_export_and_free_at_once():
     tensor = tensor_of([1, 2])
+    barrier = threading.Barrier(4)
 
-    def work():
+    def work(_):
+        barrier.wait(60)
         for _ in range(500):
             np.from_dlpack(tensor)
             consume(tensor.__dlpack__())
             import_by_table(tensor)
 
-    run_in_threads(work)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(4)))
     assert tensor._n_exports == 0
 
 

@@ -8,7 +8,7 @@
 
 /* What tests read and set; CallState tells them where it is. */
 static struct {
-  atomic_int created, deleted, deallocated, started, may_end, aborts;
+  atomic_int created, deleted, deallocated, started, may_end, aborts, fails;
   void* last_input;
 } state = {.may_end = 1};
 
@@ -94,6 +94,7 @@ static void call_retain(void* kernel, TF_OpKernelContext* context) {
   (void)kernel;
   TF_Status* status = TF_NewStatus();
   retained = input(context, 0, status);
+  if (state.fails) TF_SetStatus(status, TF_OUT_OF_RANGE, "as asked");
   fail(context, status);
 }
 

@@ -8,6 +8,8 @@ import os
 import signal
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -28,7 +30,15 @@ class State(ctypes.Structure):
     _fields_ = [
         *(
             (name, ctypes.c_int)
-            for name in ("created", "deleted", "deallocated", "started", "may_end", "aborts")
+            for name in (
+                "created",
+                "deleted",
+                "deallocated",
+                "started",
+                "may_end",
+                "aborts",
+                "fails",
+            )
         ),
         ("last_input", ctypes.c_void_p),
     ]
@@ -262,7 +272,8 @@ def test_a_crash_in_a_deallocator_names_the_plugin(run_forked):
     [lambda device: device.put(VALUES), lambda _: aligned(6), lambda _: aligned(7)[1:]],
     ids=["array", "aligned", "not aligned"],
 )
-def test_an_input_stays_while_a_kernel_has_it(device, prepared, make):
+@pytest.mark.parametrize("fails", [False, True])
+def test_an_input_stays_while_a_kernel_has_it(device, prepared, state, make, fails):
     retain, release = device.op("CallRetain"), device.op("CallRelease")
     for _ in range(2):
         release()
@@ -270,7 +281,10 @@ def test_an_input_stays_while_a_kernel_has_it(device, prepared, make):
     release()
     given = make(device)
     before = held(device)
-    prepared(retain, given)
+    state.fails = fails
+    with pytest.raises(errors.OutOfRangeError) if fails else nullcontext():
+        prepared(retain, given)
+    state.fails = 0
     assert len(retained) == 1
     is_array = not isinstance(given, np.ndarray)
     if is_array:
@@ -349,20 +363,12 @@ def test_closing_the_service_waits_for_a_call(state):
 
 
 def test_threads_share_prepared_calls(device, one_more):
-    wrong = []
-
     def work(number):
         given = device.put(VALUES + number)
-        for _ in range(300):
-            if one_more(given).to_numpy()[0, 0] != number + 1:
-                wrong.append(number)
+        return {one_more(given).to_numpy()[0, 0] for _ in range(300)}
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(work, range(4))) == [{1}, {2}, {3}, {4}]
 
 
 def test_interrupts_lose_and_double_nothing(run_forked):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from textwrap import dedent
 
 import numpy as np
@@ -111,12 +111,8 @@ def test_variables_are_locked_together(device, are_one):
         for _ in range(200):
             add_to_both(first, second, floats(1))
 
-    orders = [(one, other), (other, one), (one, other)]
-    threads = [threading.Thread(target=work, args=order) for order in orders]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(work, (one, other, one), (other, one, other)))
 
     assert values_of(one) == [1200 if are_one else 600]
     assert values_of(other) == values_of(one)

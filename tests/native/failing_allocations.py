@@ -26,6 +26,10 @@ from tests.fixtures.op_definitions import register
 
 _allocator = ctypes.CDLL(None)
 _MOST = 100
+_OF_ONE_PATH = (
+    "create_dir", "recursively_create_dir", "delete_dir", "delete_recursively", "path_exists",
+    "stat", "is_directory", "get_file_size", "get_children", "translate_name",
+)  # fmt: skip
 
 
 def attempt(use, given, n, *, all_fail):
@@ -67,22 +71,13 @@ def filesystem_steps(plugin):
     file, missing = "fixture://h/file", "fixture://h/missing"
     long = "fixture://h/" + "x" * 5000  # longer than what needs no allocation
     for name, call in {
+        **{name: getattr(fs, name) for name in _OF_ONE_PATH},
         "open": lambda uri: fs.new_random_access_file(uri).close(),
         "region": lambda uri: fs.new_read_only_memory_region_from_file(uri).close(),
-        "create_dir": fs.create_dir,
-        "recursively_create_dir": fs.recursively_create_dir,
-        "delete_dir": fs.delete_dir,
-        "delete_recursively": fs.delete_recursively,
         "copy_file": lambda uri: fs.copy_file(uri, uri + "2"),
         "rename_file": lambda uri: fs.rename_file(uri + "2", uri + "3"),
-        "path_exists": fs.path_exists,
         "paths_exist": lambda uri: fs.paths_exist([uri, missing, uri]),
-        "stat": fs.stat,
-        "is_directory": fs.is_directory,
-        "get_file_size": fs.get_file_size,
-        "get_children": fs.get_children,
         "get_matching_paths": lambda uri: fs.get_matching_paths(uri + "*"),
-        "translate_name": fs.translate_name,
         "flush_caches": lambda _uri: fs.flush_caches(),
         "options": lambda _uri: fs.get_filesystem_configuration(),
         "start_transaction": lambda _uri: fs.start_transaction(),
