@@ -119,6 +119,7 @@ def test_what_somebody_else_had_is_remembered_as_offered(device_file):
 
     remembered = ScanCache.of_process().recall(str(second))
     assert remembered.finding.offer.platform.device_type == "TWO"
+    assert remembered.finding.notes == ()
 
 
 def test_limits_are_the_users(plugin_file, trials):
