@@ -3,6 +3,7 @@
 import importlib
 import logging
 import threading
+from contextlib import suppress
 
 import pytest
 
@@ -69,11 +70,8 @@ def test_an_interrupted_stop_is_finished_by_the_next(messages):
 def test_listening_is_tried_again_where_no_thread_could_be_started(how, thread_starts, messages):
     listener = Listener()
     thread_starts.fail(how, THREAD)
-    try:
+    with suppress(Interrupt):
         listener.listen(logging.INFO)
-    except Interrupt:
-        pass
-    else:
         assert not messages.is_open  # plugins write to standard error
     listener.listen(logging.INFO)
     assert messages.is_open
@@ -83,29 +81,17 @@ def test_listening_is_tried_again_where_no_thread_could_be_started(how, thread_s
         thread.join()
 
 
-def test_a_fork_tries_again_where_no_thread_could_be_started(thread_starts, messages):
+@pytest.mark.parametrize("how", ["no thread left", "interrupted after"])
+def test_a_fork_ends_a_thread_and_starts_one_again(how, thread_starts, messages):
     listener = Listener()
-    thread_starts.fail("no thread left", THREAD)
-    listener.listen(logging.INFO)
-
-    listener.before_fork()
-    listener.after_fork_in_parent()
-
-    assert messages.is_open  # else the thread would ask for messages without a pause
-    assert len(hearing()) == 1
-    listener.stop()
-    assert hearing() == []
-
-
-def test_no_process_is_forked_with_a_thread_whose_start_was_interrupted(thread_starts, messages):
-    listener = Listener()
-    thread_starts.fail("interrupted after", THREAD)
-    with pytest.raises(Interrupt):
+    thread_starts.fail(how, THREAD)
+    with suppress(Interrupt):
         listener.listen(logging.INFO)
 
     listener.before_fork()
     assert hearing() == []
     listener.after_fork_in_parent()
+    assert messages.is_open  # else the thread would ask for messages without a pause
     assert len(hearing()) == 1
     listener.stop()
     assert hearing() == []

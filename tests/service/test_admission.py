@@ -109,16 +109,24 @@ def test_what_failed_without_a_verdict_is_tried_the_next_time(plugin_file, trial
     assert trials.tried == ["unready", "unready"]
 
 
-def test_what_somebody_else_had_is_remembered_as_offered(device_file):
-    """The platform is taken now, and need not be the next time."""
-    first = device_file("a/libfirst.so", device_type="ONE", platform="SAME")
-    second = device_file("b/libsecond.so", device_type="TWO", platform="SAME")
+def test_what_somebody_else_had_is_remembered_as_offered(device_file, plugin_file):
+    """The platform or scheme is taken now, and need not be the next time."""
+    files = [
+        device_file("libone.so", device_type="ONE", platform="SAME"),
+        device_file("libtwo.so", device_type="TWO", platform="SAME"),
+        plugin_file("libthree.so"),
+        plugin_file("libfour.so", "good"),
+    ]
     config = Config(first_contact="never", load="eager")
-    with PluginService(config=config, plugin_paths=[first, second], bundled=False) as service:
-        assert service.load()["second"].state is State.FAILED
+    with PluginService(config=config, plugin_paths=files, bundled=False) as service:
+        report = service.load()
+        assert report["two"].state is State.FAILED
+        assert report["four"].state is State.SHADOWED
 
-    remembered = ScanCache.of_process().recall(str(second))
-    assert remembered.finding.offer.platform.device_type == "TWO"
+    device, filesystem = [ScanCache.of_process().recall(str(files[n])).finding for n in (1, 3)]
+    assert device.offer.platform.device_type == "TWO"
+    assert filesystem.offer.schemes == ("fixture",)
+    assert device.notes == filesystem.notes == ()
 
 
 def test_limits_are_the_users(plugin_file, trials):

@@ -25,6 +25,8 @@ from modular_tf.service.configured_filesystems import ConfiguredFilesystem
 from modular_tf.service.service import PluginService
 from tests.device.dialects.building import Build
 
+_S3 = ConfiguredFilesystem(fsspec="s3")
+_PREFIX = "/job:a/replica:0/task:1"
 # Of each key a right value, as TOML and as Python has it, other than the default, a wrong one, and
 # what is expected instead.
 _VALUES = {
@@ -32,20 +34,10 @@ _VALUES = {
     "enable": ('["a*"]', ("a*",), '"a"', "a list of strings"),
     "disable": ('["b"]', ("b",), "[5]", "a list of strings"),
     "visible_devices": ('["NPU:0"]', ("NPU:0",), "[true]", "a list of strings"),
-    "first_contact_accept": (
-        '["LD-064"]',
-        ("LD-064",),
-        '["LD-001"]',
-        "a list of ids among ['LD-064'",
-    ),
+    "first_contact_accept": ('["LD-064"]', ("LD-064",), '["LD-001"]', "a list of ids among"),
     "calls_at_once": ("7", 7, "257", "a number from 1 to 256"),
     "copy_streams": ("4", 4, "5", "a number from 1 to 4"),
-    "isolation": (
-        '{"s3*" = "process"}',
-        {"s3*": "process"},
-        '"thread"',
-        "'none' or 'process', or a table of globs",
-    ),
+    "isolation": ('{"s*" = "process"}', {"s*": "process"}, '"thread"', "'none' or 'process'"),
     "call_timeout_s": ("1.5", 1.5, "0", "a number of seconds from 0.001 to 1000000"),
     "most_worker_faults": ("0", 0, "-1", "a number from 0 to 1000000"),
     "instance_idle_s": ("2", 2, "true", "a number of seconds from 0.001 to 1000000"),
@@ -55,36 +47,16 @@ _VALUES = {
     "first_contact_memory_mib": ("64", 64, "1.5", "a whole number of MiB from 1 to 1073741824"),
     "fsspec_fallback": ("false", False, "0", "true or false"),
     "load": ('"eager"', "eager", '"late"', "one of ('lazy', 'eager')"),
-    "name_prefix": (
-        '"/job:a/replica:0/task:1"',
-        "/job:a/replica:0/task:1",
-        '"/job:a"',
-        "a text such as /job:worker/replica:0/task:1",
-    ),
+    "name_prefix": (f'"{_PREFIX}"', _PREFIX, '"/job:a"', "a text such as /job:worker"),
     "statistics": ("true", True, "1", "true or false"),
     "report_ended_calls": ("false", False, "0", "true or false"),
     "close_timeout_s": ("9", 9, '"9"', "a number of seconds from 0.001 to 1000000"),
     "watch_poll_interval_s": ("1", 1, "0", "a number of seconds from 0.001 to 1000000"),
     "priorities": ("{NPU = 300}", {"NPU": 300}, "{NPU = true}", "a table of int values"),
     "scheme_pins": ('{s3 = "mine"}', {"s3": "mine"}, "{s3 = 5}", "a table of str values"),
-    "filesystems": (
-        '{s3 = "fsspec"}',
-        {"s3": ConfiguredFilesystem(fsspec="s3")},
-        "5",
-        'a table of schemes, each "fsspec"',
-    ),
-    "dlpack_types": (
-        '{CHIP = "ONE_API"}',
-        {"CHIP": "ONE_API"},
-        "{CHIP = 14}",
-        "a table of str values",
-    ),
-    "worker_directories": (
-        '{"s3*" = ["/d"]}',
-        {"s3*": ["/d"]},
-        '{"s3*" = ["d"]}',
-        "a table of globs with lists of absolute paths",
-    ),
+    "filesystems": ('{s3 = "fsspec"}', {"s3": _S3}, "5", 'a table of schemes, each "fsspec"'),
+    "dlpack_types": ('{A = "ONE_API"}', {"A": "ONE_API"}, "{A = 14}", "a table of str values"),
+    "worker_directories": ('{"s*" = ["/d"]}', {"s*": ["/d"]}, '{s = ["d"]}', "a table of globs"),
     "device_count": ("{NPU = 1}", {"NPU": 1}, "{NPU = -1}", "a table of numbers from 0"),
     "memory.limit_bytes": ("1024", 1024, "-1", "a number of bytes"),
     "memory.fraction": ("0.5", 0.5, "1.5", "a number above 0 and at most 1"),

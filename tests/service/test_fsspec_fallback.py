@@ -111,21 +111,20 @@ def test_a_list_of_schemes_is_what_an_import_of_fsspec_gives_and_imports_nothing
     assert done.stdout.splitlines() == [SAID.replace("a_client", "a_client 1.5"), "imported"]
 
 
-def test_a_plugin_has_the_scheme_as_soon_as_it_is_there(client, falling_back, fixture_plugin):
+def test_python_code_and_plugins_have_the_scheme_as_soon_as_they_are_there(
+    client, falling_back, fixture_plugin
+):
     service = falling_back()
     before = service.filesystem("fixture")
-    service.load(fixture_plugin("needed-none", scheme="fixture"))
-    assert service.filesystem("fixture") is not before
-    assert "fixture" not in service.fallback_schemes()
-    assert service.schemes()["fixture"] == service.filesystem("fixture").plugin != before.plugin
-
-
-def test_so_has_python_code_and_what_it_takes_back_falls_back_again(client, falling_back):
-    service = falling_back()
     undo = service.register_filesystem("fixture", MemoryFileSystem())
     assert "fixture" not in service.fallback_schemes()
     undo()
     assert service.filesystem("fixture").plugin == "fsspec.fixture"
+
+    service.load(fixture_plugin("needed-none", scheme="fixture"))
+    assert service.filesystem("fixture") is not before
+    assert "fixture" not in service.fallback_schemes()
+    assert service.schemes()["fixture"] == service.filesystem("fixture").plugin != before.plugin
 
 
 OFF = {

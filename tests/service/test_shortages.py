@@ -77,6 +77,19 @@ USED_WITHOUT_DESCRIPTORS = f"""{EXHAUSTING}
         print(json.dumps([*said, state, str(service.report()["good"].state)]))
 """
 
+USERS_AND_GROUPS_WITHOUT_DESCRIPTORS = f"""{EXHAUSTING}
+    import grp, pwd
+    from modular_tf.discovery.trust.paths import TrustedWriters, user_text
+
+    taken = exhaust(0)
+    for ask in (TrustedWriters(frozenset([0])).includes_group, user_text):
+        try:
+            ask(1)
+        except ResourceExhaustedError as error:
+            print(error.rule)
+    give_back(taken)
+"""
+
 
 def test_no_plugin_is_refused_where_descriptors_are_few(plugin_file, run_forked, tmp_path):
     library = plugin_file("libgood.so")
@@ -102,3 +115,9 @@ def test_the_next_use_maps_what_could_not_be_mapped(plugin_file, run_forked):
     assert rule == "LD-113"
     assert "Too many open files" in message
     assert (before, after) == ("loaded", "loaded")
+
+
+def test_users_and_groups_are_not_forgotten_where_their_lists_cannot_be_read(run_forked):
+    said = run_forked(USERS_AND_GROUPS_WITHOUT_DESCRIPTORS).stdout
+
+    assert said.split() == ["LD-113"] * 2

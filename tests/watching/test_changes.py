@@ -149,7 +149,9 @@ def test_what_is_reported_and_serves(case, is_used, service, folder, put, overwr
 
 
 @pytest.mark.parametrize(
-    ("deed", "kind"), [(remove(X), "removed"), (put_x(scheme="second"), "replaced")]
+    ("deed", "kind"),
+    [(remove(X), "removed"), (put_x(scheme="second"), "replaced")],
+    ids=["removed", "replaced"],
 )
 def test_another_name_of_the_old_file_becomes_a_plugin_of_its_own(
     deed, kind, service, folder, put, overwrite

@@ -10,9 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from modular_tf.errors import ResourceExhaustedError
 from modular_tf.rules.shortage import ShortageError
 from modular_tf.service.reload import watching
 from modular_tf.service.reload.watching import Delays, Poller, take_snapshot
+from tests.fixtures.interrupts import Interrupt
+from tests.fixtures.thread_starts import FAILURES
 from tests.watching.conftest import PATIENCE_S, Report
 
 SOON = Delays(settled_s=0.05)
@@ -113,3 +116,76 @@ def test_a_folder_that_cannot_be_read_now_is_not_empty(monkeypatch, start, folde
 
     assert done.wait(PATIENCE_S)
     assert reported == ["libnew.so"]
+
+
+# ---- Threads that cannot be started, and interrupts ----
+
+
+def watchers():
+    return [thread for thread in threading.enumerate() if thread.name == "modular_tf-watch"]
+
+
+@pytest.mark.parametrize("how", FAILURES)
+def test_a_watch_that_was_refused_leaves_nothing_and_the_next_one_watches(
+    how, thread_starts, folder, service
+):
+    thread_starts.fail(how, "modular_tf-watch")
+    with pytest.raises((ResourceExhaustedError, Interrupt)):
+        service.watch()
+    for thread in watchers():
+        thread.join(PATIENCE_S)
+    assert watchers() == []
+    assert service._hot_reload._watches == set()
+
+    with service.watch() as watch:
+        assert len(watchers()) == 1
+        assert not watch.closed
+    service.close()
+
+
+@pytest.mark.parametrize("how", ["no thread left", "no memory left"])
+def test_a_change_that_no_thread_could_deal_with_is_brought_again(
+    how, thread_starts, folder, library, service
+):
+    told, done = [], threading.Event()
+
+    def note(change):
+        told.append(change.kind.value)
+        done.set()
+
+    thread_starts.fail(how, "modular_tf-change")
+    with service.watch(note):
+        (folder / "libx.so").write_bytes(library)
+        assert done.wait(PATIENCE_S)
+
+    assert thread_starts.has_failed
+    assert told == ["appeared"]
+
+
+def test_the_next_close_ends_a_watch_whose_close_was_interrupted(run_forked, tmp_path):
+    run_forked(
+        """
+        import sys
+        from tests.stress.moments import InterruptError, MomentOfStep
+        from modular_tf.service.service import PluginService
+
+        def interrupt():
+            raise InterruptError
+
+        step, is_met = 0, True
+        while is_met:
+            step += 1
+            service = PluginService(plugin_paths=[sys.argv[1]], bundled=False)
+            watch = service.watch()
+            is_met = False
+            try:
+                with MomentOfStep(interrupt, step):
+                    watch.close()
+            except InterruptError:
+                is_met = True
+            service.close()  # waits for the watch
+            assert watch.closed
+        assert step > 5, step
+        """,
+        str(tmp_path),
+    )
