@@ -207,6 +207,10 @@ def test_a_companion_that_is_swapped_is_not_mapped(swap, build, place, evil, tra
     assert traces.names == []
 
 
+def test_a_file_that_appeared_after_the_check_is_not_mapped(place, traces):
+    assert_refused([], place, traces)
+
+
 def test_a_thread_that_swaps_all_the_time_never_gets_its_file_mapped(build, place, evil, traces):
     """Each round has other bytes, or the first mapping would answer for the next."""
     goods = [build(f"good{number}") for number in range(8)]
