@@ -12,7 +12,7 @@ _LONG_CALLS = """
     from modular_tf.native.ffi import lib
     from tests.isolation.conftest import wait_until
 
-    LIMIT_KIB, LONG, THREADS = 1024, 32 << 20, 5
+    LIMIT_KIB, LONG, THREADS = 1024, 8 << 20, 3
 
     def area_kib():
         found, is_area = 0, False
@@ -31,7 +31,7 @@ _LONG_CALLS = """
             file.append(bytes(100))
         for _ in range(2):
             with hostile.new_random_access_file("hostile://h/data") as reader:
-                read = {len(reader.read(0, 64 << 20)) for _ in range(20)}
+                read = {len(reader.read(0, 64 << 20)) for _ in range(5)}
                 print(*read, area_kib() <= LIMIT_KIB)
             print(hostile.get_file_size("hostile://h/data"))
 
@@ -48,7 +48,7 @@ _LONG_CALLS = """
                 thread.join()
             print(area_kib() > LIMIT_KIB)
             wait_until(lambda: area_kib() <= LIMIT_KIB)
-        data = bytes(range(256)) * (1 << 17)
+        data = bytes(range(256)) * (1 << 15)
         with fs.new_writable_file("ram://f") as file:
             file.append(data)
         print(fs.read_file("ram://f") == data)

@@ -29,7 +29,7 @@ _GROUPS = sorted({check.group for check in _CHECKS})
 
 
 @BEYOND_THE_SAMPLE  # each run compares the operations (test_operations.py)
-@pytest.mark.parametrize("case", product(_SCHEMES, _GROUPS))
+@pytest.mark.parametrize("case", list(product(_SCHEMES, _GROUPS)))
 def test_a_plugin_conforms_in_a_worker_too(case):
     plugin, group = case
     scheme = _SCHEMES[plugin]

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import json
+import math
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from modular_tf.codec import decode, encode
 from modular_tf.errors import (
     InvalidArgumentError,
     ModularTFError,
     UnavailableError,
 )
 from modular_tf.filesystem.configuration import Option, Transaction
+from modular_tf.isolation.job import SetOptions
 from modular_tf.native.ffi import ffi
 from tests.isolation.conftest import end_worker, isolated
+
+_OF_ALL_KINDS = (
+    Option("integers", (-(2**63), 2**63 - 1, True), "the ends", per_file=True),
+    Option("reals", (0.1, -0.0, math.inf, 1.0)),
+    Option("buffers", (b"", b"a\0b", bytes(range(256)) * 400), "long"),
+    Option("nothing \udcff", ()),
+)
 
 
 @pytest.fixture
@@ -34,17 +45,15 @@ def _block_size(fs):
 
 
 def test_options_are_set_again_in_the_process_that_follows(fs):
-    labels = Option("labels", (b"", b"a\0b", bytes(range(256)) * 400), per_file=True)
-    fs.set_filesystem_configuration([Option("block_size", (512,)), labels])
+    fs.set_filesystem_configuration([Option("block_size", (512,))])
     for _ in range(2):
         fs.end()
         assert _block_size(fs) == (512,)
-    _set(fs, 2**62)
+    _set(fs, 1024)
     with pytest.raises(ModularTFError):
         _set(fs, -1)
     fs.end()
-    assert _block_size(fs) == (2**62,)
-    assert fs.get_filesystem_configuration_option("labels") == labels
+    assert _block_size(fs) == (1024,)
 
 
 def test_options_that_cannot_be_set_again_are_reported(fs):
@@ -120,3 +129,26 @@ def test_what_was_set_last_is_set_again(fs, monkeypatch):
 def test_more_than_can_be_sent_is_refused(fs):
     with pytest.raises(InvalidArgumentError, match="more than 16 MiB"):
         fs.set_filesystem_configuration_option(Option("labels", (bytes(17 << 20),)))
+
+
+def test_what_is_set_later_replaces_the_same_options():
+    def given(*names, filesystem=0):
+        return SetOptions(filesystem, tuple(Option(name, ()) for name in names), is_single=False)
+
+    assert given("a", "b").replaces(given("a"))
+    assert not given("a").replaces(given("a", "b"))
+    assert not given("a").replaces(given("b"))
+    assert not given("a").replaces(given("a", filesystem=1))
+
+
+def test_what_was_set_crosses_as_it_is():
+    sent = SetOptions(3, _OF_ALL_KINDS, is_single=False)
+    received = decode(SetOptions, json.loads(json.dumps(encode(sent))))
+
+    assert received == sent
+    for mine, theirs in zip(sent.options, received.options, strict=True):
+        assert list(map(type, theirs.values)) == list(map(type, mine.values))
+    assert math.copysign(1, received.options[1].values[1]) == -1
+    # What OptionsForC takes for a truth need not be one of JSON.
+    odd = Option("odd", (), per_file=bytearray(b"1"))
+    assert json.dumps(encode(SetOptions(0, (odd,), is_single=True)))

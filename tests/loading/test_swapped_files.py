@@ -106,11 +106,12 @@ def assert_refused(checked, place, traces, rule="LD-082", **options):
 
 @in_place_or_copied
 def test_what_was_checked_is_mapped(sealed, place, traces):
-    library = load_seen(place, sealed=sealed)
+    library = load_seen(place, age="settled", sealed=sealed)
     entry = library.symbol("TF_InitPlugin")
 
     assert entry
     assert traces.names == ["good"]
+    assert (os.fsencode(place) in Path("/proc/self/maps").read_bytes()) is not sealed
     if sealed:
         place.write_bytes(b"\0" * place.stat().st_size)
         assert library.symbol("TF_InitPlugin") == entry
@@ -207,6 +208,10 @@ def test_a_companion_that_is_swapped_is_not_mapped(swap, build, place, evil, tra
     assert traces.names == []
 
 
+def test_a_file_that_appeared_after_the_check_is_not_mapped(place, traces):
+    assert_refused([], place, traces)
+
+
 def test_a_thread_that_swaps_all_the_time_never_gets_its_file_mapped(build, place, evil, traces):
     """Each round has other bytes, or the first mapping would answer for the next."""
     goods = [build(f"good{number}") for number in range(8)]
@@ -246,6 +251,19 @@ def wait_for(place, good):
         seen = see(str(place))
         if seen is not None and seen.sha256 == wanted:
             return seen
+
+
+def test_the_same_bytes_are_mapped_once(build, place, tmp_path):
+    first = load_seen(place, sealed=True)
+    by_rewriting(place, build("other"))
+    other = load_seen(place, sealed=True)
+    by_rewriting(place, tmp_path / "good.so")
+    copy = Path(shutil.copy(place, tmp_path / "liby.so"))
+
+    entry = first.symbol("TF_InitPlugin")
+    assert other.symbol("TF_InitPlugin") != entry
+    for same in (place, copy):
+        assert load_seen(same, sealed=True).symbol("TF_InitPlugin") == entry
 
 
 def test_nobody_can_write_to_a_copy(place):

@@ -6,10 +6,10 @@ import pwd
 import pytest
 
 from modular_tf.discovery.candidate import Source
-from modular_tf.discovery.file_identity import FileIdentity, see
+from modular_tf.discovery.file_identity import see
 from modular_tf.discovery.trust import paths as trust_writers
 from modular_tf.discovery.trust.judge import TrustJudge
-from modular_tf.discovery.trust.paths import TrustedWriters, trusted_writers
+from modular_tf.discovery.trust.paths import trusted_writers
 from modular_tf.discovery.trust.policy import TrustPolicy
 from tests.trust.conftest import STRANGER, assert_refused, candidate, judge
 
@@ -94,43 +94,3 @@ def test_the_verdict_is_on_the_bytes_that_were_probed(library):
 
     library.write_bytes(content)
     assert TrustJudge(TrustPolicy()).judge(candidate(library), seen).accepted
-
-
-def test_each_directory_is_looked_at_once(home, monkeypatch):
-    files = [home / f"lib{number}.so" for number in range(50)]
-    for file in files:
-        file.write_bytes(b"x")
-    looked_at = []
-    lstat = os.lstat
-    monkeypatch.setattr(os, "lstat", lambda path: (looked_at.append(str(path)), lstat(path))[1])
-    one_pass = TrustJudge(TrustPolicy(), writers=TrustedWriters(frozenset((0, os.geteuid()))))
-    found = [candidate(file) for file in files]
-    looked_at.clear()
-
-    assert all(one_pass.judge(entry).accepted for entry in found)
-
-    directories = [path for path in looked_at if path not in map(str, files)]
-    assert len(looked_at) - len(directories) == len(files)
-    assert len(directories) <= 4 * len(home.parts)
-
-
-@pytest.mark.parametrize("can_be_exchanged", [False, True])
-def test_files_of_an_image_are_read_where_it_can_be_exchanged(
-    can_be_exchanged, library, monkeypatch
-):
-    """All its files have one date, to the second; on a disk that is no sign of a recent change."""
-    date = 1_600_000_000 * 10**9
-    of, real, asked = FileIdentity.of, os.statvfs(library), []
-    is_read_only = os.ST_RDONLY if can_be_exchanged else 0
-    shown = os.statvfs_result((*real[:8], real.f_flag & ~os.ST_RDONLY | is_read_only, real[9]))
-    monkeypatch.setattr(os, "statvfs", lambda path: asked.append(path) or shown)
-    monkeypatch.setattr(
-        FileIdentity, "of", lambda status: of(status)._replace(mtime_ns=date, ctime_ns=date)
-    )
-
-    (seen,) = judge(library).checked
-
-    assert asked == [str(library)]
-    assert seen.identity.may_be_of_image
-    assert (seen.sha256 is not None) is can_be_exchanged
-    assert can_be_exchanged or seen.is_settled(seen.seen_ns)
