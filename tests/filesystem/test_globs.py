@@ -15,7 +15,9 @@ from modular_tf.errors import (
     PermissionDeniedError,
     UnavailableError,
 )
+from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.glob import compile_level
+from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
 from tests.filesystem.memory_store import filesystem_of
 
 _FNM_PATHNAME = 1
@@ -97,6 +99,14 @@ def test_plain_paths(store, fs):
 def test_a_wildcard_before_the_path_is_refused(pattern, fs):
     with pytest.raises(InvalidArgumentError, match="in the path only"):
         fs.get_matching_paths(pattern)
+
+
+def test_a_plugin_with_a_glob_of_its_own_is_not_asked_for_every_host():
+    fs = object.__new__(PluginFilesystem)  # without a plugin: whoever called it would fail
+    Filesystem.__init__(fs, "zz", "libzz.so")
+
+    with pytest.raises(InvalidArgumentError, match="in the path only"):
+        fs.get_matching_paths("zz://*/d")
 
 
 def test_only_what_has_a_wildcard_is_listed(store, fs):

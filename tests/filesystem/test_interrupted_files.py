@@ -10,8 +10,6 @@ import pytest
 
 from modular_tf.errors import AbortedError, ModularTFError, ResourceExhaustedError
 from modular_tf.filesystem import plugin_filesystem
-from modular_tf.filesystem.files import WritableFile
-from modular_tf.service.service import PluginService
 from tests.filesystem.plugins import service_of
 from tests.fixtures.interrupts import interrupt, interrupted, points
 
@@ -170,59 +168,25 @@ def test_what_an_interrupted_end_of_a_filesystem_has_to_report_is_reported_by_th
     writer.close()
 
 
-class FullStore:
-    """A store that keeps half of what it has no room for, and forgets that it failed."""
-
-    def __init__(self, error):
-        self.content = b""
-        self.room = 6
-        self.error = error
-        self.closes = 0
-
-    def new_writable_file(self, _):
-        return FullFile(self)
-
-
-class FullFile(WritableFile):
-    uri = "full://f"
-
-    def __init__(self, store):
-        self._store = store
-
-    def append(self, data):
-        store, data = self._store, bytes(data)
-        store.content += data[: store.room]
-        if len(store.content) >= store.room:
-            raise store.error
-
-    def tell(self):
-        return len(self._store.content)
-
-    def close(self):
-        self._store.closes += 1
-
-
 @pytest.mark.parametrize(
     "error",
     [ResourceExhaustedError("the store is full"), OSError(errno.ENOSPC, "the store is full")],
     ids=["of the package", "of Python"],
 )
-def test_what_failed_in_part_is_not_written_again(error):
+def test_what_failed_in_part_is_not_written_again(error, store, fs):
     """Nobody knows which part: a second try could write it twice, and call that a success."""
-    store = FullStore(error)
-    with PluginService(bundled=False) as service:
-        service.register_filesystem("full", store)
-        file = service.filesystem("full").open("full://f", "wb")
-        file.write(b"0123456789")
-        with pytest.raises(type(error), match="the store is full"):
-            file.flush()
-        store.room = 1000
-        with pytest.raises(type(error), match="the store is full"):
-            file.close()
+    file = fs.open("mem://h/f", "wb")
+    file.write(b"0123456789")
+    store.faults["append", "/f"] = error
+    with pytest.raises(type(error), match="the store is full"):
+        file.flush()
+    store.faults.clear()
+    with pytest.raises(type(error), match="the store is full"):
+        file.close()
 
     assert file.closed
-    assert store.closes == 1
-    assert store.content == b"012345"
+    assert store.calls.count(("close_writer", "/f")) == 1
+    assert store.files == {"/f": b""}
 
 
 def test_a_flush_reaches_the_store(kind, place):

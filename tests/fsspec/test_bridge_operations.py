@@ -294,6 +294,7 @@ class Failing(MemoryFileSystem):
         (OSError(28, "full"), errors.ResourceExhaustedError),
         (OSError(5, "broken"), errors.DataLossError),
         (ValueError("odd"), errors.InvalidArgumentError),
+        (MemoryError(), errors.ResourceExhaustedError),
         (KeyError("what"), errors.UnknownError),
     ],
     ids=repr,

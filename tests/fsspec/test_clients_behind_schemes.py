@@ -1,17 +1,16 @@
 """Clients that others wrote, behind a scheme of ours, at an emulated S3.
 
-What they do is in functions that run in forks of an interpreter with the client, in which an
-installed package brings it as the scheme `mine`.
+What they do is in functions that run in forks of an interpreter with the client, which serves the
+scheme `mine` there.
 """
 
 from __future__ import annotations
 
 import gc
 import hashlib
-import io
 import os
 import sys
-from contextlib import redirect_stderr, suppress
+from contextlib import suppress
 from textwrap import dedent
 from threading import Thread
 
@@ -19,7 +18,6 @@ import pytest
 
 import modular_tf as mtf
 from modular_tf import errors, gfile
-from modular_tf.cli.main import run as run_command
 from modular_tf.fsspec import ModularFileSystem
 from tests.emulators.conversation import ask
 from tests.fixtures.clients import S3_CLIENTS, client_libraries, with_places
@@ -57,49 +55,19 @@ def client(request):
     return request.param
 
 
-@pytest.fixture(scope="module")
-def package_with(tmp_path_factory):
-    """Return the folder of a package that brings a client, as the scheme `mine`."""
-    made = {}
-
-    def install(client):
-        if client not in made:
-            folder = made[client] = tmp_path_factory.mktemp("brings_mine")
-            code = (
-                f"import os\nendpoint = os.environ['TESTS_ENDPOINT']\n{dedent(S3_CLIENTS[client])}"
-            )
-            hook = """
-                from modular_tf.hookspecs import hookimpl
-
-                @hookimpl
-                def modular_tf_filesystems():
-                    return {"mine": fs}
-            """
-            (folder / "brings_mine.py").write_text(code + dedent(hook))
-            facts = folder / "brings_mine-1.dist-info"
-            facts.mkdir()
-            (facts / "METADATA").write_text(
-                "Metadata-Version: 2.1\nName: brings-mine\nVersion: 1\n"
-            )
-            (facts / "entry_points.txt").write_text("[modular_tf.hooks]\nmine = brings_mine\n")
-        return made[client]
-
-    return install
-
-
 @pytest.fixture
-def do(client, distant_s3, package_with, fork_server, tmp_path):
-    """Call a function of this module in a fork of an interpreter with the client."""
+def do(client, distant_s3, fork_server, tmp_path):
+    """Call a function of this module in a fork of an interpreter with the client as `mine`."""
     libraries = [] if "pyarrow" in client else [client_libraries("store-clients")]
     environment = {
         **distant_s3.environment,
-        **with_places(*libraries, package_with(client)),
+        **with_places(*libraries),
         "TESTS_ENDPOINT": distant_s3.endpoint,
     }
     server = fork_server(f"import {IMPORTS[client]}, {__name__}", environment)
 
     def call(function, *arguments):
-        code = f"from {__name__} import *; {function.__name__}(*{arguments!r})"
+        code = f"from {__name__} import *; serve({client!r}); {function.__name__}(*{arguments!r})"
         done = server.run(code, folder=tmp_path, environment=environment, timeout=120)
         assert done.returncode == 0, done.stderr
         return done.stdout
@@ -126,8 +94,18 @@ def count_requests():
     return found
 
 
+def serve(client):
+    made = {"endpoint": os.environ["TESTS_ENDPOINT"]}
+    exec(dedent(S3_CLIENTS[client]), made)
+    mtf.default_service().register_filesystem("mine", made["fs"])
+
+
 def mine():
     return mtf.default_service().filesystem("mine")
+
+
+def by_fsspec():
+    return ModularFileSystem("mine", service=mtf.default_service())
 
 
 def rename_directories(client):
@@ -174,22 +152,20 @@ def name_what_no_path_leads_to(client):
     top = f"fixture/{client}-odd"
     for key in KEYS:
         stored(f"{client}-odd/{key}", b"" if key.endswith("/") else key.encode())
-    for folder in (*SAID, "marked"):
-        uri = f"mine://{top}/{folder}"
-        for words in (f"cp -r {uri} {folder}", *([f"rm -r {uri}"] if folder in SAID else ())):
-            with redirect_stderr(io.StringIO()) as output:
-                status = int(run_command(["fs", *words.split()]))
-            verb, said = words.split()[0], output.getvalue()
-            if verb == "rm":  # a client removes all that its store has, or fails
-                below = [key for key in KEYS if key.startswith(f"{folder}/")]
-                left = [key for key in below if stored(f"{client}-odd/{key}") == key.encode()]
-                assert (status == 1) == bool(left), (words, said, left)
-            elif folder == "marked":
-                assert status == 0, (words, said)
-            else:
-                assert status == 1, (words, said)
-                # The error of obstore itself names a path with "//".
-                assert SAID[folder] in said or (client.startswith("obstore") and "//" in said), said
+    by_fsspec().get(f"{top}/marked", "marked", recursive=True)
+    for folder, named in SAID.items():
+        with pytest.raises(errors.ModularTFError) as caught:
+            by_fsspec().get(f"{top}/{folder}", folder, recursive=True)
+        # The error of obstore itself names a path with "//".
+        said = str(caught.value)
+        assert named in said or (client.startswith("obstore") and "//" in said), said
+        try:  # a client removes all that its store has, or fails
+            is_removed = not any(mine().delete_recursively(f"mine://{top}/{folder}"))
+        except errors.ModularTFError:
+            is_removed = False
+        below = [key for key in KEYS if key.startswith(f"{folder}/")]
+        left = [key for key in below if stored(f"{client}-odd/{key}") == key.encode()]
+        assert is_removed == (not left), (folder, left)
 
 
 OPENERS = {
@@ -214,9 +190,7 @@ def give_up(client, *cases):
             raise KeyboardInterrupt
 
     if "fs" in client:
-        import brings_mine
-
-        write_of_client = type(brings_mine.fs.open("fixture/other", "wb")).write.__code__
+        write_of_client = type(mine().store.open("fixture/other", "wb")).write.__code__
     else:
         write_of_client = os.pwrite
     key = f"given-up-{client}"
@@ -271,31 +245,8 @@ def read_a_long_file(client):
 COUNT = 1200  # two pages of a listing
 
 
-def run_commands_on_many():
-    os.mkdir("local")  # noqa: PTH102
-    for number in range(COUNT):
-        with open(f"local/f{number:04}", "wb") as file:  # noqa: PTH123
-            file.write(b"x" * number)
-    uri = "mine://fixture/many"
-    for words in (
-        f"ls -l {uri}",
-        f"du {uri}",
-        f"find --min-size 1000 {uri}",
-        f"sync --size-only local {uri}",
-        f"sync --size-only {uri} local",
-        f"rm -r -n {uri}",
-    ):
-        count_requests()
-        assert int(run_command(["fs", *words.split()])) == 0, words
-        requests = count_requests()
-        # The root is looked at as a file and as a directory; a listing has two pages.
-        assert sum(requests.values()) <= 12, (words, requests)
-
-
 def list_by_each_face():
-    service = mtf.default_service()
-    service.load()
-    fs = ModularFileSystem("mine", service=service)
+    fs = by_fsspec()
     sizes = {f"fixture/many/f{number:04}": number for number in range(COUNT)}
     count_requests()
     for face, call in {
@@ -345,7 +296,7 @@ def replace_a_file():
     with open("new", "wb") as file:  # noqa: PTH123
         file.write(b"new")
     count_requests()
-    assert int(run_command(["fs", "cp", "new", "mine://fixture/one"])) == 0
+    by_fsspec().put_file("new", "fixture/one")
     requests = count_requests()
     assert requests.pop("HEAD") <= 2
     assert requests in ({"PUT": 1}, {"POST upload": 2, "PUT upload": 1})
@@ -410,7 +361,6 @@ def many_objects(distant_s3):
 @of_clients(but=["obstore.fsspec"], sample=["s3fs"])
 @pytest.mark.usefixtures("many_objects")
 def test_no_object_is_asked_for_its_size(do):
-    do(run_commands_on_many)
     do(list_by_each_face)
 
 

@@ -83,17 +83,22 @@ def write(fs, uri, data):
 # ---- Files ----
 
 
-def test_each_way_of_storing_puts_once_and_whole(mine, client, s3_store):
-    key = f"ways-{client}"
-    with mine.new_writable_file(f"mine://fixture/{key}") as file:
+def test_each_way_of_storing_puts_once_and_whole(client, distant_s3, serve):
+    key, fs = f"ways-{client}", serve(made(client, distant_s3.endpoint))
+    distant_s3.forget_requests()
+    with fs.new_writable_file(f"mine://fixture/{key}") as file:
         file.append(b"one")
-        assert stored(s3_store, key) is None
+        assert stored(distant_s3, key) is None
         file.flush()
-        assert stored(s3_store, key) == b"one"
+        file.flush()
+        assert stored(distant_s3, key) == b"one"
         file.append(b"two")
+        file.sync()
         assert file.tell() == 6
 
-    assert stored(s3_store, key) == b"onetwo"
+    assert stored(distant_s3, key) == b"onetwo"
+    requests = distant_s3.requests()
+    assert requests.get("PUT", 0) + requests.get("PUT upload", 0) == 2
     with pytest.raises(errors.ClosedError):
         file.append(b"x")
 

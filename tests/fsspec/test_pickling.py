@@ -95,48 +95,42 @@ def test_in_another_process_one_service_serves_all_that_arrive(run_forked, servi
 
 # ---- on other machines ----
 
-PICKLE = """
-    import pathlib, pickle, sys
-    import modular_tf as mtf
-    service = mtf.PluginService(bundled=False)
+
+def pickle_one():
+    service = PluginService(bundled=False)
     service.load()
-    fs = mtf.fsspec.ModularFileSystem("ram", service=service)
+    fs = ModularFileSystem("ram", service=service)
     assert service.schemes() == {"ram": fs.filesystem.plugin}
-    pathlib.Path("blob").write_bytes(pickle.dumps(fs))
-"""
-READ = """
-    import pickle
-    fs, again = (pickle.load(open("blob", "rb")) for _ in range(2))
+    Path("blob").write_bytes(pickle.dumps(fs))
+
+
+def use():
+    fs, again = (pickle.loads(Path("blob").read_bytes()) for _ in range(2))
     assert fs.service is again.service
     fs.pipe_file("x", b"by the plugin")
     print([p.path for p in fs.service.plugins() if "ram" in p.schemes])
-"""
-REFUSED = """
-    import pickle
-    from modular_tf.errors import NotFoundError
-    fs = pickle.load(open("blob", "rb"))  # libraries that unpickle in their own threads go on
+
+
+def be_refused():
+    # Here it is no error: libraries that unpickle in their own threads go on.
+    fs = pickle.loads(Path("blob").read_bytes())
     assert len(pickle.dumps(fs)) > 100
-    try:
+    with pytest.raises(errors.NotFoundError) as caught:
         fs.exists("x")
-    except NotFoundError as error:
-        assert str(pickle.loads(pickle.dumps(error))) == str(error)
-        print(error)
-"""
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+    print(caught.value)
 
 
 @pytest.fixture
 def run_with(run_forked):
-    """Run code where some folders are like site-packages."""
+    """Run a function of this module where some folders are like site-packages."""
 
-    def run(code, *sites, **variables):
-        places = f"import sys; sys.path[:0] = {list(map(str, sites))!r}\n"
-        return run_forked(places + _dedented(code), env=variables).stdout.strip()
+    def run(function, *sites, **variables):
+        code = f"import sys; sys.path[:0] = {list(map(str, sites))!r}\n"
+        code += f"from {__name__} import {function.__name__} as work; work()"
+        return run_forked(code, env=variables).stdout.strip()
 
     return run
-
-
-def _dedented(code):
-    return "\n".join(line.removeprefix("    ") for line in code.splitlines())
 
 
 @pytest.fixture(scope="module")
@@ -170,7 +164,7 @@ def sent(install, run_with):
 
     def send(**distribution):
         site = install("sender", **distribution)
-        run_with(PICKLE, site)
+        run_with(pickle_one, site)
         shutil.rmtree(site)
 
     return send
@@ -180,7 +174,7 @@ def test_it_is_found_where_another_environment_has_it(sent, install, run_with):
     sent()
     site = install("elsewhere")
 
-    assert run_with(READ, site) == str([str(site / "my_store" / "libstore.so")])
+    assert run_with(use, site) == str([str(site / "my_store" / "libstore.so")])
 
 
 @pytest.mark.parametrize("folder", [None, "newer", "sender"])
@@ -188,7 +182,7 @@ def test_a_machine_without_it_says_what_to_install(folder, sent, install, run_wi
     """Another version is named and not taken, nor is another file at the same path."""
     sent()
     sites = [] if folder is None else [install(folder, version="2.0", more=b"newer")]
-    message = run_with(REFUSED, *sites)
+    message = run_with(be_refused, *sites)
 
     assert "Install it there: pip install my-store==1.0" in message
     assert ("libstore.so of my-store 1.0" if folder is None else "my-store 2.0") in message
@@ -199,14 +193,14 @@ def test_a_machine_without_it_says_what_to_install(folder, sent, install, run_wi
 def test_a_well_known_package_is_installed_without_what_it_does_not_need(sent, run_with):
     sent(name="tensorflow-io", version="0.37.1")
 
-    assert "modular-tf fetch tensorflow-io==0.37.1" in run_with(REFUSED)
+    assert "modular-tf fetch tensorflow-io==0.37.1" in run_with(be_refused)
 
 
 def test_a_file_of_no_distribution_is_to_be_copied(run_with, tmp_path, library):
     (tmp_path / "own.so").write_bytes(library)
-    run_with(PICKLE, MODULAR_TF_PLUGIN_PATH=str(tmp_path / "own.so"))
+    run_with(pickle_one, MODULAR_TF_PLUGIN_PATH=str(tmp_path / "own.so"))
     (tmp_path / "own.so").unlink()
-    message = run_with(REFUSED)
+    message = run_with(be_refused)
 
     assert "Put the same file on each machine" in message
     assert str(tmp_path / "own.so") in message
@@ -219,4 +213,4 @@ def test_bundled_plugins_are_those_of_the_machine(run_with, service, tmp_path):
     assert path.encode() in blob
     (tmp_path / "blob").write_bytes(blob.replace(path.encode(), elsewhere.encode()))
 
-    assert path in run_with(READ)
+    assert path in run_with(use)

@@ -65,7 +65,9 @@ def test_the_first_block_is_as_the_caller_says(far, block_size, monkeypatch):
 
 
 @pytest.mark.parametrize("cache_type", ["readahead", "bytes", "blockcache", "none", "all"])
-def test_fsspecs_own_caches_serve_whom_they_are_named_by(far, cache_type):
+def test_fsspecs_own_caches_serve_whom_they_are_named_by(far, store, cache_type):
     with far.open(PATH, cache_type=cache_type, block_size=1 << 16) as file:
         file.seek(1000)
         assert file.read(100_000) == CONTENT[1000:101_000]
+
+    assert store.count("close_reader") == store.count("new_random_access_file") == 1

@@ -9,7 +9,7 @@ import pytest
 
 from modular_tf.fsspec import IgnoredOptionWarning
 from modular_tf.fsspec import options as storage
-from modular_tf.fsspec.options import environment_of, public_part
+from modular_tf.fsspec.options import Options, environment_of, public_part
 from modular_tf.loading.published import storage_options, storage_options_of
 
 IO = "/somewhere/libtensorflow_io_plugins.so"
@@ -157,6 +157,16 @@ def test_options_that_say_what_the_environment_says_need_no_instance(monkeypatch
         "asynchronous": True,
     }
     assert environment_of("s3", IO, met) == {}
+
+
+def test_neither_value_is_told_nor_are_those_of_pickled_options(monkeypatch):
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "OURS")
+    message = refusal("s3", {"secret": "THEIRS", "nonsense": "THEIRS"})
+
+    assert "'nonsense': the plugin has no such setting" in message
+    assert "OURS" not in message
+    assert "THEIRS" not in message
+    assert repr(Options(key="VALUE-42", secret="VALUE-43")) == "Options(key, secret)"
 
 
 def test_a_plugin_that_nothing_is_known_of_refuses_all():

@@ -1,6 +1,7 @@
 """Reads of a `GFile` against Python's own file over the same bytes, also where some fail."""
 
 import io
+import itertools
 
 import pytest
 from hypothesis import given, settings
@@ -8,9 +9,10 @@ from hypothesis import strategies as st
 
 from modular_tf import gfile
 from modular_tf.errors import OutOfRangeError, UnavailableError
-from modular_tf.filesystem.files import FileStatistics, RandomAccessFile
 from modular_tf.gfile import file as file_module
 from modular_tf.service.service import PluginService
+from tests.filesystem.memory_store import ESSENTIAL, Only
+from tests.fsspec.far_store import FarStore
 
 CONTENTS = st.lists(st.sampled_from([b"\n", b"a", b"line\n", b"xyz" * 5]), max_size=60).map(
     b"".join
@@ -27,60 +29,34 @@ OPERATIONS = st.lists(
 SCHEMES = st.sampled_from(["ram", "zz"])
 
 
-class BytesFile(RandomAccessFile):
-    """A random-access file, some of whose reads fail, that remembers what it was asked."""
-
-    uri = "zz://f"
-
-    def __init__(self, store):
-        self._store = store
-
-    def readinto(self, offset, buffer):
-        view = memoryview(buffer)
-        self._store.asked.append((offset, len(view)))
-        if len(self._store.asked) in self._store.failures:
-            raise UnavailableError("the connection was reset")
-        piece = self._store.content[offset : offset + len(view)]
-        view[: len(piece)] = piece
-        return len(piece)
-
-    def close(self):
-        pass
-
-
-class Store:
-    """A filesystem of one file."""
-
-    def __init__(self):
-        self.reset(b"")
-
-    def reset(self, content, failures=frozenset()):
-        self.content = content
-        self.failures = failures
-        self.asked = []
-
-    def new_random_access_file(self, _):
-        return BytesFile(self)
-
-    def stat(self, _):
-        return FileStatistics(len(self.content), 1, is_directory=False)
-
-
 @pytest.fixture(scope="module")
 def store():
-    return Store()
+    return FarStore()
 
 
 @pytest.fixture(scope="module")
-def stored(store):
+def functions(store):
     with (
         pytest.MonkeyPatch.context() as patch,
         PluginService(bundled=False) as service,
     ):
         patch.setattr(file_module, "_BUFFER", 4)
-        service.register_filesystem("zz", store)
-        service.register_filesystem("ram", store)
+        for scheme in ("ram", "zz"):
+            service.register_filesystem(scheme, Only(store, ESSENTIAL))
         yield gfile.using(service)
+
+
+def fill(store, content, failures=()):
+    """Have a store give a file, and let reads of these numbers fail."""
+    numbers = itertools.count(1)
+
+    def read(_path):
+        if next(numbers) in failures:
+            raise UnavailableError("the connection was reset")
+
+    store.files["/f"] = content
+    store.calls.clear()
+    store.hooks["read"] = read
 
 
 def until_it_succeeds(call, *arguments):
@@ -99,10 +75,10 @@ def until_it_succeeds(call, *arguments):
     failures=st.sets(st.integers(0, 60)),
 )
 def test_it_reads_what_a_python_file_reads_and_a_failure_loses_nothing(
-    store, stored, scheme, content, operations, failures
+    store, functions, scheme, content, operations, failures
 ):
-    store.reset(content, failures)
-    reader = stored.GFile(f"{scheme}://f", "rb")
+    fill(store, content, failures)
+    reader = functions.GFile(f"{scheme}://h/f", "rb")
     model = io.BytesIO(content)
     for name, *arguments in operations:
         call = getattr(reader, name)
@@ -119,17 +95,10 @@ def test_it_reads_what_a_python_file_reads_and_a_failure_loses_nothing(
         assert until_it_succeeds(reader.tell) == model.tell()
 
 
-def test_a_short_file_is_read_whole_without_its_size(store, stored):
-    store.reset(b"short")
-    store.stat = None  # type: ignore[assignment,method-assign]
-    try:
-        assert stored.GFile("ram://f", "rb").read() == b"short"
-    finally:
-        del store.stat
-
-
-def test_a_long_file_is_read_in_one_piece(store, stored):
-    store.reset(b"y" * 100_000)
-
-    assert stored.GFile("ram://f", "rb").read() == b"y" * 100_000
-    assert store.asked[-1] == (0, 100_000)
+def test_a_short_file_is_read_whole_without_its_size_and_a_long_one_in_one_piece(store, functions):
+    fill(store, b"short")
+    assert functions.GFile("ram://h/f", "rb").read() == b"short"
+    assert store.count("stat") == 0
+    fill(store, b"y" * 100_000)
+    assert functions.GFile("ram://h/f", "rb").read() == b"y" * 100_000
+    assert store.count("read") <= 2
