@@ -122,6 +122,7 @@ _OPERATIONS = {
             expect_error(FileNotFoundError, fs.get_children, nowhere.rsplit("/", 2)[0])
         """,
     "names-that-are-both": """
+        import warnings
         for name in ("ff", "ff2", "folder/a", "folder/deep/b"):
             put(name, b"x")
         for folder, names in (("folder", ["a", "deep"]), ("folder/deep", ["b"])):
@@ -132,6 +133,11 @@ _OPERATIONS = {
         put("two/child", b"x")
         put("two", b"y")
         expect(fs.is_file_and_directory(uri("two")), True)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            fs.get_children(base)
+        told = [str(one.message) for one in caught]
+        expect("'two' is a file and a directory" in "".join(told), True)
         expect(fs.listing(uri("two")).names, ["child"])
         expect_error(errors.DataLossError, lambda: fs.rename_file(uri("two"), uri("new")))
         expect([fs.path_exists(uri(name)) for name in ("two", "new")], [True, False])
