@@ -131,5 +131,5 @@ def test_a_scheme_that_nobody_serves_is_named(tmp_path):
     command = [sys.executable, "-m", "tensorboard.main", "--logdir", "nobody://x", "--port", "0"]
     env, log = {**os.environ, **with_places(installed("tensorboard"))}, tmp_path / "log"
     named = "no plugin serves 'nobody'; schemes served: "
-    with running_server(command, named, log=log, cwd=tmp_path, env=env):
+    with running_server(command, named, log=log, cwd=tmp_path, env=env, limit_s=_MAX_START_S):
         pass

@@ -200,6 +200,38 @@ _OPERATIONS = {
             expect((step, found[: len(old)] == old), (step, True))
             expect((step, found[len(old) :].replace(b"new", b"")), (step, b""))
         """,
+    # An append reads what is there; where that fails, the file stays as it was.
+    "old-bytes": """
+        import gc
+        from modular_tf.filesystem.files import RandomAccessFile
+
+        class Part(RandomAccessFile):
+            def __init__(self, file):
+                self.uri, self.file = file.uri, file
+
+            def known_length(self):
+                return fs.get_file_size(self.uri)
+
+            def readinto(self, offset, buffer):
+                if offset < 7 << 20:
+                    return self.file.readinto(offset, buffer)
+                if how == "fails":
+                    raise errors.UnavailableError("it broke off")
+                return 0
+
+            def close(self):
+                self.file.close()
+
+        old = bytes(range(256)) * (12 << 12)
+        whole = fs.new_random_access_file
+        for how in () if base.startswith("s3:") else ("fails", "ends"):
+            put("f", old)
+            fs.new_random_access_file = lambda path: Part(whole(path))
+            expect_error(errors.ModularTFError, fs.new_appendable_file, uri("f"))
+            fs.new_random_access_file = whole
+            gc.collect()
+            expect(get("f", n=len(old) + 1) == old, True)
+        """,
     "odd": """
         for name in ("with space", "per%20cent", "plus+", "ümlaut", "quo'te", "hash#", "a=b&c"):
             put(f"names/{name}", name.encode())
