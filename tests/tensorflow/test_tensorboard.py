@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import time
 import urllib.error
@@ -129,14 +128,8 @@ def test_a_plugin_is_shown_without_tensorflow(run_tensorflow, losses_shown, disk
 
 
 def test_a_scheme_that_nobody_serves_is_named(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-m", "tensorboard.main", "--logdir", "nobody://x", "--port", "0"],
-        env={**os.environ, **with_places(installed("tensorboard"))},
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-        timeout=240,
-    )
-    assert done.returncode != 0
-    assert "no plugin serves 'nobody'; schemes served: " in done.stderr
+    command = [sys.executable, "-m", "tensorboard.main", "--logdir", "nobody://x", "--port", "0"]
+    env, log = {**os.environ, **with_places(installed("tensorboard"))}, tmp_path / "log"
+    named = "no plugin serves 'nobody'; schemes served: "
+    with running_server(command, named, log=log, cwd=tmp_path, env=env, limit_s=_MAX_START_S):
+        pass

@@ -104,3 +104,26 @@ def test_lines_of_its_log_have_their_source(oss_store, messages):
         assert event["source"] == "tensorflow_io/core/filesystems/oss/oss_filesystem.cc"
         assert event["line"] > 0
         assert not event["message"].startswith(event["source"])
+
+
+def test_threads_and_a_forked_child_read_one_file_from_the_web(http_store, run_subject):
+    (http_store.folder / "threads").write_bytes(bytes(range(256)) * 16384)
+    run_subject(
+        http_store,
+        """
+        from concurrent.futures import ThreadPoolExecutor
+        pattern = bytes(range(256)) * 16384
+        with fs.new_random_access_file(uri("threads")) as file:
+            def work(number):
+                for step in range(50):
+                    offset = (number * 7919 + step * 104729) % len(pattern)
+                    expect(file.read(offset, 5000) == pattern[offset:offset + 5000], True)
+            with ThreadPoolExecutor(8) as pool:
+                list(pool.map(work, range(8)))
+        child = os.fork()
+        if not child:
+            os._exit(0 if get("threads", 2, 3) == pattern[2:5] else 1)
+        expect(os.waitpid(child, 0)[1], 0)
+        expect(get("threads", 2, 3), pattern[2:5])
+        """,
+    )

@@ -122,6 +122,7 @@ _OPERATIONS = {
             expect_error(FileNotFoundError, fs.get_children, nowhere.rsplit("/", 2)[0])
         """,
     "names-that-are-both": """
+        import warnings
         for name in ("ff", "ff2", "folder/a", "folder/deep/b"):
             put(name, b"x")
         for folder, names in (("folder", ["a", "deep"]), ("folder/deep", ["b"])):
@@ -132,6 +133,11 @@ _OPERATIONS = {
         put("two/child", b"x")
         put("two", b"y")
         expect(fs.is_file_and_directory(uri("two")), True)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            fs.get_children(base)
+        told = [str(one.message) for one in caught]
+        expect("'two' is a file and a directory" in "".join(told), True)
         expect(fs.listing(uri("two")).names, ["child"])
         expect_error(errors.DataLossError, lambda: fs.rename_file(uri("two"), uri("new")))
         expect([fs.path_exists(uri(name)) for name in ("two", "new")], [True, False])
@@ -193,6 +199,38 @@ _OPERATIONS = {
             # What was being stored may come later, and be what the next one appends to.
             expect((step, found[: len(old)] == old), (step, True))
             expect((step, found[len(old) :].replace(b"new", b"")), (step, b""))
+        """,
+    # An append reads what is there; where that fails, the file stays as it was.
+    "old-bytes": """
+        import gc
+        from modular_tf.filesystem.files import RandomAccessFile
+
+        class Part(RandomAccessFile):
+            def __init__(self, file):
+                self.uri, self.file = file.uri, file
+
+            def known_length(self):
+                return fs.get_file_size(self.uri)
+
+            def readinto(self, offset, buffer):
+                if offset < 7 << 20:
+                    return self.file.readinto(offset, buffer)
+                if how == "fails":
+                    raise errors.UnavailableError("it broke off")
+                return 0
+
+            def close(self):
+                self.file.close()
+
+        old = bytes(range(256)) * (12 << 12)
+        whole = fs.new_random_access_file
+        for how in () if base.startswith("s3:") else ("fails", "ends"):
+            put("f", old)
+            fs.new_random_access_file = lambda path: Part(whole(path))
+            expect_error(errors.ModularTFError, fs.new_appendable_file, uri("f"))
+            fs.new_random_access_file = whole
+            gc.collect()
+            expect(get("f", n=len(old) + 1) == old, True)
         """,
     "odd": """
         for name in ("with space", "per%20cent", "plus+", "ümlaut", "quo'te", "hash#", "a=b&c"):

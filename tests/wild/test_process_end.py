@@ -71,3 +71,16 @@ def test_threads_may_still_read(s3_store, run_subject):
         """,
         folder="threads-at-exit",
     )
+
+
+def test_an_error_at_the_end_does_not_hide_the_exit_status(s3_store, run_subject):
+    child = run_subject(
+        s3_store,
+        """
+        stream = fs.open("s3://no-such-bucket/file", "w")
+        stream.write("lost")
+        sys.exit(3)
+        """,
+        status=3,
+    )
+    assert "Traceback" not in child.stderr or "no-such-bucket" in child.stderr

@@ -285,3 +285,24 @@ def test_every_face_reports_a_missing_bucket_and_a_refused_listing(refusing, run
                 expect([files.exists(path), functions.exists(f"s3://{path}")], [False, False])
         """,
     )
+
+
+def test_a_command_reports_a_missing_bucket_once(distant_s3, run_fs, tmp_path):
+    for name in ("a", "b", "c"):
+        (tmp_path / name).touch()
+    for words in ("ls {}", "du {}/x", "glob {}/*", "sync -n F {}/t", "cp -r F {}/t"):
+        done = run_fs(distant_s3, words.format("s3://nobucket"), {"F": tmp_path}, status=1)
+        lines = [line for line in done.stderr.splitlines() if line.startswith("modular-tf: ")]
+        assert (done.stderr.count("the bucket does not exist"), len(lines)) == (1, 1), words
+
+
+def test_a_file_of_a_bucket_that_may_not_be_listed_is_read_as_a_file(
+    refusing, run_subject, run_fs, tmp_path
+):
+    run_subject(refusing(), "put('readable', b'content')", folder="unlisted")
+    store = refusing(deny="list")
+    places = {"U": store.uri("unlisted/readable"), "T": tmp_path / "copy"}
+    run_fs(store, "ls U", places)
+    run_fs(store, "cp -r U T", places)
+
+    assert (tmp_path / "copy").read_bytes() == b"content"

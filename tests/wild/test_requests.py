@@ -235,3 +235,55 @@ def test_gs_and_http_read_without_a_look_up(counts):
     assert counts("gs", _WHOLE, _OPENED_SMALL, _SIZE) == [_ONE, _ONE, {"GET": 3}]
     pieces = [{"GET range": 3}, {"GET range": 2}]
     assert counts("http", _WHOLE, _OPENED_SMALL, _READ, _READ) == [_ONE, _ONE, *pieces]
+
+
+def test_what_changes_during_a_look_is_not_remembered(distant_s3, run_subject):
+    run_subject(
+        distant_s3,
+        f"""
+        import modular_tf.fsspec
+        s3, path, look, note = {_FACE}, uri("large"), fs._find, fs._found_long.put
+
+        def overtaken_look(*arguments, **options):
+            found, fs._find = look(*arguments, **options), look
+            fs.delete_file(path)
+            return found
+
+        def overtaken_note(*arguments):
+            fs._found_long.put = note
+            fs.delete_file(path)
+            note(*arguments)
+
+        for owner, name, overtaken in (
+            (fs, "_find", overtaken_look), (fs._found_long, "put", overtaken_note)
+        ):
+            put("large", bytes(2 << 20))
+            setattr(owner, name, overtaken)
+            expect(s3.info(path)["size"], 2 << 20)
+            expect(s3.isfile(path), False)
+        """,
+    )
+
+
+def test_a_long_read_takes_its_pages_once(distant_s3, run_subject):
+    """The plugin's streams grow and shrink; malloc would give their pages back after each piece."""
+    child = run_subject(
+        distant_s3,
+        """
+        import resource
+        size = 64 << 20
+        put("large", bytes(size))
+
+        def faults():
+            return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+        taken = []
+        for _ in range(3):
+            before = faults()
+            assert len(fs.read_file(uri("large"))) == size
+            taken.append(faults() - before)
+        print(sorted(taken)[len(taken) // 2], size // os.sysconf("SC_PAGE_SIZE"))
+        """,
+    )
+    taken, pages = map(int, child.stdout.split())
+    assert taken < 1.25 * pages
