@@ -44,10 +44,12 @@ KINDS = {
     "cli rm -r": ("remove", "tree"), "cli rm filtered": ("remove", "tree"),
     "fsspec rm recursive": ("remove", "tree"), "gfile rmtree": ("remove", "tree"),
     "Filesystem.delete_recursively": ("remove", "tree"),
+    "fsspec mv tree list": ("move", "tree"), "fsspec rm maxdepth": ("remove", "tree"),
 }  # fmt: skip
 BETWEEN = ("cli cp", "cli cp -r", "cli sync", "cli sync --delete", "cli mv", "cli mv filtered",
     "gfile copy", "gfile rename")  # fmt: skip
-WITHIN = tuple(way for way in KINDS if " get" not in way and " put" not in way)
+_NOT_AT_RANDOM = (" get", " put", " tree list", " maxdepth")
+WITHIN = tuple(way for way in KINDS if not any(word in way for word in _NOT_AT_RANDOM))
 
 World = tuple[dict[str, str], dict[str, str]]  # contents of the store, and of the disk
 
