@@ -68,9 +68,10 @@ def do(client, distant_s3, fork_server, tmp_path):
 
     def call(function, *arguments):
         code = f"from {__name__} import *; serve({client!r}); {function.__name__}(*{arguments!r})"
+        # A thread of obstore that is at work at the end of Python may abort the process.
+        code += "; import os; os._exit(0)"
         done = server.run(code, folder=tmp_path, environment=environment, timeout=120)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        assert done.returncode == 0, (done.returncode, done.stderr)
 
     return call
 
@@ -213,8 +214,6 @@ def give_up(client, *cases):
             del file
             gc.collect()
             assert (stored(key) == b"as it was") == (not is_healthy), (size, opener, how)
-    # A thread of obstore that is at work at the end of Python may abort the process.
-    os._exit(0)
 
 
 def write_from_one_buffer(client):
