@@ -12,6 +12,7 @@ import pytest
 from modular_tf.check.catalogue import all_checks
 from tests.architecture.document import blocks
 from tests.architecture.samples import run_samples
+from tests.fixtures.matrices import sampled
 from tests.fixtures.wild import KERNELS
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -42,6 +43,8 @@ WITH_SAMPLES = [
     if {"console", "python"} & {block.language for block in blocks(path.read_text("utf-8"))}
     and path.relative_to(DOCS).as_posix() not in RUN_BY_SCRIPTS
 ]
+# Minutes of imports; what each of these libraries does by us is tried by tests/clients.
+OF_MATRICES = {"use-with-data-libraries"}
 
 
 def test_what_is_only_told_is_run_elsewhere():
@@ -75,7 +78,11 @@ def test_the_number_of_checks_is_right():
 
 @pytest.mark.wild
 @pytest.mark.emulator
-@pytest.mark.parametrize("page", WITH_SAMPLES, ids=lambda path: path.relative_to(DOCS).as_posix())
+@pytest.mark.parametrize(
+    "page",
+    sampled(WITH_SAMPLES, [path for path in WITH_SAMPLES if path.stem not in OF_MATRICES]),
+    ids=lambda path: path.relative_to(DOCS).as_posix(),
+)
 def test_samples_run_and_print_what_is_said(page, tmp_path, wild_plugins, s3_store):
     run_samples(page.read_text(encoding="utf-8"), tmp_path, wild_plugins, s3_store)
 
