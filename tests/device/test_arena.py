@@ -63,6 +63,25 @@ def test_regions_have_tensorflows_sizes(options, requests, asked):
     assert arena.stats().bytes_reserved == sum(memory.regions.values())
 
 
+@pytest.mark.parametrize(
+    ("region", "asked", "chunk"),
+    [
+        (2 * MIB, 1, 256),  # rounded up
+        (2 * MIB, 257, 512),
+        (2 * MIB, MIB, MIB),  # half is left: split
+        (2 * MIB, MIB + 1, 2 * MIB),  # less than half is left
+        (384 * MIB, 256 * MIB, 256 * MIB),  # less than half, but 128 MiB
+        (384 * MIB - 256, 256 * MIB, 384 * MIB - 256),  # and 256 B less than that
+        (512, 256, 256),
+        (512, 257, 512),
+    ],
+)
+def test_a_chunk_is_split_where_enough_is_left(memory, region, asked, chunk):
+    arena = memory.arena(region, growth=False)
+    assert arena.allocated_bytes(arena.allocate(asked)) == chunk
+    assert arena.stats().largest_free_block_bytes == region - chunk
+
+
 def test_the_smallest_chunk_that_fits_is_taken_and_among_equals_the_lowest(memory):
     arena = memory.arena()
     holes = {}
