@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,6 @@ from modular_tf.service.report import State
 from modular_tf.service.service import PluginService
 from tests.fixtures.interrupts import call_at
 from tests.watching.conftest import PATIENCE_S, summary, write
-from tests.watching.numbered import number_in, numbered_library, scheme_of
 
 
 def test_the_old_generation_serves_what_is_open(service, put, overwrite):
@@ -62,34 +60,6 @@ def test_the_old_generation_goes_on_until_nobody_holds_anything_of_it(service, p
     gc.collect()
     service.refresh()
     assert service.draining == 0
-
-
-def test_readers_get_the_whole_of_one_library_while_it_is_replaced(service, folder):
-    uri, is_over = f"{scheme_of(0)}://host/file", threading.Event()
-
-    def put_number(number):
-        (folder / ".coming").write_bytes(numbered_library(0, number))
-        (folder / ".coming").replace(folder / "libx.so")
-
-    def read():
-        numbers = []
-        while not is_over.wait(0.002):
-            with service.filesystem_for(uri).new_random_access_file(uri) as reader:
-                numbers.append(number_in(reader.read(0, 1000) + reader.read(1000, 1 << 20)))
-        return numbers
-
-    put_number(0)
-    service.load("x")
-    with ThreadPoolExecutor(2) as threads:
-        reading = [threads.submit(read) for _ in range(2)]
-        for number in range(1, 6):
-            put_number(number)
-            assert summary(service.refresh()) == [("replaced", "x", "loaded")]
-            service.load("x")  # else it would be mapped when another one lies there
-        is_over.set()
-    for numbers in (each.result() for each in reading):
-        assert numbers == sorted(numbers)
-        assert set(numbers) <= set(range(6))
 
 
 def test_closing_the_service_closes_what_serves_to_the_end(service, put):
