@@ -271,7 +271,7 @@ class Database:
                 if not make and version == self._version:
                     return True
                 self._version = None
-                with closing(sqlite3.connect(path, _BUSY_S, isolation_level=None)) as used:
+                with closing(sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None)) as used:
                     used.execute("PRAGMA trusted_schema = OFF")
                     work(used)
                 self._version = None if make else version
