@@ -430,7 +430,7 @@ def small_disk(tmp_path):
     """A directory on a disk of one MiB, in a mount namespace: the words before a command."""
     folder = tmp_path / "small"
     folder.mkdir()
-    script = f'mount -t tmpfs -o size=1m none {folder} && exec "$@"'
+    script = f'mount -t tmpfs -o size=1m none "{folder}" && exec "$@"'
     words = ["unshare", "-rm", "sh", "-c", script, "sh"]
     if subprocess.run([*words, "true"], check=False, capture_output=True).returncode != 0:
         pytest.skip("this user may not mount anything")

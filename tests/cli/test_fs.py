@@ -51,7 +51,7 @@ TOP = ["a.txt", "b.bin", "empty", "sub"]
     ],
 )  # fmt: skip
 def test_what_is_there_is_listed(mtf, tree, words, lines):
-    ended = mtf("fs", *words.format(tree=tree).split())
+    ended = mtf("fs", *(word.format(tree=tree) for word in words.split()))
 
     assert (ended.code, ended.err) == (0, "")
     assert ended.lines == [line.format(tree=tree) for line in lines]

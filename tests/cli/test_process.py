@@ -232,9 +232,9 @@ def test_a_list_of_known_plugins_loads_no_native_core(tmp_path):
 
 
 def test_without_proc_each_plugin_is_listed_with_the_remedy(tmp_path):
-    script = f"mount -t tmpfs none /proc && {sys.executable} -m modular_tf list"
+    script = 'mount -t tmpfs none /proc && "$0" -m modular_tf list'
     ended = subprocess.run(
-        ["unshare", "-Urm", "sh", "-c", script],
+        ["unshare", "-Urm", "sh", "-c", script, sys.executable],
         capture_output=True,
         text=True,
         cwd=tmp_path,
@@ -247,9 +247,9 @@ def test_without_proc_each_plugin_is_listed_with_the_remedy(tmp_path):
 
 
 def test_where_files_may_not_grow_the_limit_is_named(tmp_path):
-    script = f"ulimit -f 0; {sys.executable} -m modular_tf list | cat"
+    script = 'ulimit -f 0; "$0" -m modular_tf list | cat'
     ended = subprocess.run(
-        ["sh", "-c", script],
+        ["sh", "-c", script, sys.executable],
         capture_output=True,
         text=True,
         cwd=tmp_path,

@@ -13,8 +13,12 @@ from modular_tf.discovery.trust.policy import TrustPolicy
 from tests.trust.conftest import STRANGER, assert_refused, judge
 
 USER, OWNER_GROUP, GROUP, MASK, OTHER = 0x02, 0x04, 0x08, 0x10, 0x20
-READ, WRITE, NOBODY = 4, 2, 0xFFFFFFFF
-PLAIN = ((0x01, READ | WRITE, NOBODY), (OWNER_GROUP, READ, NOBODY), (OTHER, READ, NOBODY))
+READ, WRITE, SEARCH, NOBODY = 4, 2, 1, 0xFFFFFFFF
+PLAIN = (
+    (0x01, READ | WRITE | SEARCH, NOBODY),
+    (OWNER_GROUP, READ, NOBODY),
+    (OTHER, READ, NOBODY),
+)
 
 
 @pytest.mark.parametrize("part", ["home/libx.so", "home", "."])
