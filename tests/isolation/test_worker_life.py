@@ -9,6 +9,7 @@ import select
 import signal
 import stat
 import threading
+import time
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -240,6 +241,17 @@ def test_an_interrupt_of_a_call_without_a_status_is_raised_by_it(
         call()
     for _ in range(3):
         hostile.get_children("hostile://h/")
+
+
+def test_a_file_may_be_closed_while_its_interrupted_read_goes_on(hostile_service, hostile):
+    file = hostile.new_random_access_file("hostile://h/deed/read/sleep")
+    with interrupted(hostile_service), pytest.raises(KeyboardInterrupt):
+        file.read(0, 4)
+    file.close()
+    hostile.path_exists("hostile://h/deed/sleep")  # begins later than the read
+    time.sleep(0.5)
+    assert hostile.path_exists("hostile://h/data")
+    assert record_of(hostile_service, _HOSTILE).restarts == 0
 
 
 @pytest.mark.parametrize("opens", [False, True])

@@ -69,18 +69,21 @@ class Numbered {
   std::map<uint64_t, Object> objects_;
 };
 
+// The calls about a file own it too: one that the host has given up may go on after the release.
+using Reader = std::shared_ptr<mtf_reader>;
+using Writer = std::shared_ptr<mtf_writer>;
+
 struct Server {
   mtf_filesystem** filesystems;
   uint32_t count;
-  Numbered<mtf_reader*> readers;
-  Numbered<mtf_writer*> writers;
+  Numbered<Reader> readers;
+  Numbered<Writer> writers;
   Numbered<std::pair<mtf_filesystem*, TF_TransactionToken*>> transactions;
 };
 
-// A writer that is let go of without its close: nothing is to be kept.
-void discard(mtf_writer* writer) {
-  mtf::drop(Error(mtf_writer_discard(writer)));
-  mtf_writer_release(writer);
+// A writer that is let go of without its close, if there is one: nothing is to be kept.
+void discard(const Writer& writer) {
+  if (writer != nullptr) mtf::drop(Error(mtf_writer_discard(writer.get())));
 }
 
 // The worker's end of a channel: takes requests, makes their calls, and replies. Made and used by one thread.
@@ -294,7 +297,7 @@ class ChannelServer {
   Error open_reader(mtf_filesystem* fs) {
     mtf_reader* reader = nullptr;
     Error error(mtf_reader_open(fs, payload(), &reader));
-    if (!error) reply_.numbers[0] = static_cast<int64_t>(opened_ = server_.readers.add(reader));
+    if (!error) reply_.numbers[0] = static_cast<int64_t>(opened_ = server_.readers.add({reader, mtf_reader_release}));
     return error;
   }
 
@@ -311,7 +314,7 @@ class ChannelServer {
   Error open_writer(mtf_filesystem* fs, int append) {
     mtf_writer* writer = nullptr;
     Error error(mtf_writer_open(fs, payload(), append, &writer));
-    if (!error) reply_.numbers[0] = static_cast<int64_t>(opened_ = server_.writers.add(writer));
+    if (!error) reply_.numbers[0] = static_cast<int64_t>(opened_ = server_.writers.add({writer, mtf_writer_release}));
     return error;
   }
 
@@ -319,10 +322,9 @@ class ChannelServer {
   void undo() {
     switch (request_.operation) {
       case operation_of(Slot::new_random_access_file):
-      case kStatAndOpenReader: return mtf_reader_release(server_.readers.take(opened_));
+      case kStatAndOpenReader: server_.readers.take(opened_); return;
       case operation_of(Slot::new_writable_file):
-      case operation_of(Slot::new_appendable_file):
-        if (mtf_writer* writer = server_.writers.take(opened_)) discard(writer);
+      case operation_of(Slot::new_appendable_file): discard(server_.writers.take(opened_));
     }
   }
 
@@ -332,16 +334,16 @@ class ChannelServer {
 
   Error on_reader() {
     if (request_.operation == kReleaseReader) {
-      mtf_reader_release(server_.readers.take(request_.file));
+      server_.readers.take(request_.file);
       return nullptr;
     }
-    mtf_reader* reader = server_.readers.find(request_.file);
+    const Reader reader = server_.readers.find(request_.file);
     if (reader == nullptr) return no_file();
     const auto wanted = static_cast<size_t>(request_.size);
     const bool is_small = wanted <= kInline;
     if (!is_small && wanted > area_.size()) return no_file();
     int64_t count = 0;
-    Error error(mtf_reader_read(reader, request_.offset, is_small ? message_ : area_.bytes(), wanted, &count));
+    Error error(mtf_reader_read(reader.get(), request_.offset, is_small ? message_ : area_.bytes(), wanted, &count));
     reply_.size = static_cast<uint64_t>(count);
     reply_.place = is_small ? kInMessage : kInArea;
     return error;
@@ -349,10 +351,11 @@ class ChannelServer {
 
   Error on_writer() {
     if (request_.operation == kReleaseWriter) {
-      if (mtf_writer* writer = server_.writers.take(request_.file)) discard(writer);
+      discard(server_.writers.take(request_.file));
       return nullptr;
     }
-    mtf_writer* writer = server_.writers.find(request_.file);
+    const Writer found = server_.writers.find(request_.file);
+    mtf_writer* const writer = found.get();
     if (writer == nullptr) return no_file();
     switch (request_.operation) {
       case kAppend:
