@@ -278,6 +278,18 @@ def test_an_interrupt_while_the_end_of_the_worker_is_reported_is_not_lost(
 
 
 @contextmanager
+def _ticking():
+    """Have a signal come all the time."""
+    before = signal.signal(signal.SIGALRM, lambda *_: None)
+    signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@contextmanager
 def _in_use(service, filesystem):
     """Have another thread in a call of a second."""
     busy = threading.Thread(target=filesystem.path_exists, args=("hostile://h/deed/sleep",))
@@ -311,6 +323,15 @@ def test_a_process_that_can_serve_no_more_calls_goes_on_with_those_it_has(hostil
         enough.set()
         for thread in threads:
             thread.join()
+    assert record_of(hostile_service, _HOSTILE).restarts == 0
+
+
+def test_a_signal_is_not_taken_for_the_end_of_a_process_that_refused_a_channel(
+    hostile_service, hostile
+):
+    hostile.path_exists("hostile://h/deed/no-descriptors")
+    with _in_use(hostile_service, hostile), _ticking():
+        assert hostile.path_exists("hostile://h/data")
     assert record_of(hostile_service, _HOSTILE).restarts == 0
 
 

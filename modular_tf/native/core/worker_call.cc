@@ -45,6 +45,17 @@ bool is_whole_and_sealed(int file, uint64_t size) {
          static_cast<uint64_t>(found.st_blocks) >= size / kBlock;
 }
 
+// Whether a socket ends within this time, which signals do not cut short.
+bool ends_within(int socket, int most_ms) {
+  pollfd polled = {socket, 0, 0};
+  const int64_t end = now_ms() + most_ms;
+  for (int64_t left = most_ms; left >= 0; left = end - now_ms()) {
+    const int found = poll(&polled, 1, static_cast<int>(left));
+    if (found >= 0 || errno != EINTR) return found != 0;
+  }
+  return false;
+}
+
 // Forgets the connection of a process that is gone. Called with the lock, as is the next one.
 void disconnect(mtf_worker& worker) {
   while (Channel* channel = worker.idle) {
@@ -338,14 +349,14 @@ bool WorkerCall::has_ended() {
 // Of a channel that has ended: whether the process goes on, with others that it serves. Its control
 // socket may end a little later than the channel.
 bool WorkerCall::is_refused() {
-  pollfd control = {-1, 0, 0};
+  int control = -1;
   {
     const LockGuard lock(worker_->lock);
     if (channel_->run != worker_->run || worker_->control < 0 || worker_->channels < 2) return false;
-    control.fd = fcntl(worker_->control, F_DUPFD_CLOEXEC, 0);  // another thread may close it
+    control = fcntl(worker_->control, F_DUPFD_CLOEXEC, 0);  // another thread may close it
   }
-  const bool lives = control.fd >= 0 && poll(&control, 1, kTimeToEndMs) == 0;
-  close_file(control.fd);
+  const bool lives = control >= 0 && !ends_within(control, kTimeToEndMs);
+  close_file(control);
   return lives;
 }
 
