@@ -638,7 +638,8 @@ bool WorkerCall::acquire_other() {
 
 void WorkerCall::give_back() {
   if (channel_ == nullptr) return;
-  if (channel_->forks == fork_generation()) channel_->area.leave(Area::kHost);  // else the parent uses it
+  const bool is_own = channel_->forks == fork_generation();  // else the parent uses it, and counts it
+  if (is_own) channel_->area.leave(Area::kHost);
   UniqueLock lock(worker_->lock);
   forget_parents(*worker_);
   const bool is_of_now =
@@ -646,10 +647,10 @@ void WorkerCall::give_back() {
   if (is_of_now) {
     channel_->next = worker_->idle;
     worker_->idle = channel_;
-  } else if (worker_->channels > 0) {
+  } else if (is_own) {
     --worker_->channels;
   }
-  if (worker_->in_flight > 0) --worker_->in_flight;
+  if (is_own) --worker_->in_flight;
   const bool is_awaited = worker_->waiting > 0;
   lock.unlock();
   if (is_awaited) worker_->changed.notify_all();  // which is a call of the system
