@@ -25,7 +25,7 @@ from modular_tf.errors import (
     ResourceExhaustedError,
     UnavailableError,
 )
-from modular_tf.isolation.worker import Worker
+from modular_tf.isolation.worker import Worker, worker_of
 from modular_tf.native.ffi import ffi, lib
 from modular_tf.service.configuration import Config, load_config
 from tests.isolation.conftest import (
@@ -154,6 +154,23 @@ def test_too_many_faults_give_the_plugin_a_rest():
 
         with pytest.raises(UnavailableError, match="ended 2 times within 5 minutes"):
             local.path_exists("/")
+
+
+def test_a_worker_that_is_closed_while_a_process_starts_does_not_keep_that(monkeypatch):
+    def start(worker, run):
+        control = begin(worker, run)
+        lib.mtf_worker_close(worker.handle)  # as another thread does
+        return control
+
+    with isolated() as service:
+        local = service.filesystem("")
+        begin = Worker.start
+        monkeypatch.setattr(Worker, "start", start)
+        with pytest.raises(ClosedError):
+            local.path_exists("/")
+        state = ffi.new("mtf_worker_state *")
+        lib.mtf_worker_get_state(worker_of(local).handle, state)
+        assert (state.run, state.running) == (1, 0)
 
 
 def test_nothing_is_left_after_the_close():

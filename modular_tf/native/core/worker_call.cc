@@ -601,6 +601,7 @@ bool WorkerCall::start(UniqueLock& lock) {
   worker_->run = run;
   worker_->control = control;
   worker_->given_up = 0;
+  if (worker_->is_closed) disconnect(*worker_);  // meanwhile
   worker_->changed.notify_all();
   if (control >= 0) return true;
   text[sizeof text - 1] = '\0';
