@@ -250,7 +250,7 @@ bool WorkerCall::perform(wire::Request request) {
     if (!acquire_again()) return false;
     outcome = ask(request);
   }
-  if (outcome == Outcome::kNotBegun) lost(false);
+  if (outcome == Outcome::kNotBegun) lost(false, channel_->run);
   if (outcome == Outcome::kNotBegun && wanted_run_ != 0) status_->mark = kFileLost;
   return outcome == Outcome::kDone && check_reply();
 }
@@ -319,7 +319,7 @@ WorkerCall::Outcome WorkerCall::receive() {
     }
     if (number == ECONNRESET || (got == 0 && was_unread(channel_->socket))) return not_begun();
     if (got == 0 || (is_ending && has_ended())) {
-      lost(false);
+      lost(false, channel_->run);
       return Outcome::kFailed;
     }
     if (number != EAGAIN && number != EINTR) {
@@ -378,7 +378,7 @@ WorkerCall::Outcome WorkerCall::check_wait(int64_t waited_ms) {
     return Outcome::kFailed;
   }
   if (worker_->timeout_ms == 0 || waited_ms < worker_->timeout_ms) return Outcome::kDone;
-  lost(true);
+  lost(true, channel_->run);
   return Outcome::kFailed;
 }
 
@@ -406,7 +406,7 @@ bool WorkerCall::check_reply() {
   if (reply.code == TF_OK) return true;
   if ((reply.flags & wire::kFilesRefused) != 0) channel_->drop_area();
   // A worker closes its filesystems when it is to end, which only the host decides.
-  if ((reply.flags & wire::kClosed) != 0 && !is_closed()) return lost(false);
+  if ((reply.flags & wire::kClosed) != 0 && !is_closed()) return lost(false, channel_->run);
   channel_->received[reply.place == wire::kInMessage ? reply.size : 0] = '\0';
   mtf_status_set(status_, reply.code, channel_->received);
   status_->mark = (reply.flags & wire::kThrown) != 0   ? kThrownInWorker
@@ -471,15 +471,13 @@ void WorkerCall::give_up() {
   if (channel_ != nullptr) channel_->run = 0;
 }
 
-// Tells of the end of the process.
-bool WorkerCall::lost(bool is_late) {
-  int64_t run;
+// Tells of the end of a process, which may not be the one of now any more.
+bool WorkerCall::lost(bool is_late, int64_t run) {
   {
-    UniqueLock lock(worker_->lock);
-    run = channel_ != nullptr ? channel_->run : worker_->run;
+    const LockGuard lock(worker_->lock);
     if (run == worker_->run && worker_->control >= 0) disconnect(*worker_);
   }
-  if (channel_ != nullptr) give_up();
+  give_up();
   worker_->changed.notify_all();
   char text[kMostOfAText] = "";
   mtf_upcall_worker_ended(worker_->number, run, is_late ? 1 : 0, text, sizeof text);
@@ -519,8 +517,9 @@ bool WorkerCall::acquire() {
       }
       const int number = errno;
       if (number == EPIPE || number == ECONNRESET) {  // it has ended, and nothing has begun in it
+        const int64_t run = worker_->run;
         lock.unlock();
-        lost(false);
+        lost(false, run);
         if (wanted_run_ != 0) status_->mark = kFileLost;
         if (wanted_run_ != 0 || is_second || is_interrupted()) return false;
         is_second = true;
@@ -616,7 +615,7 @@ bool WorkerCall::is_started_by_this_thread() const {
 }
 
 bool WorkerCall::acquire_again() {
-  lost(false);
+  lost(false, channel_->run);
   if (is_interrupted()) return false;
   mtf_status_clear(status_);
   give_back();
