@@ -11,6 +11,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -86,7 +87,7 @@ void discard(const Writer& writer) {
   if (writer != nullptr) mtf::drop(Error(mtf_writer_discard(writer.get())));
 }
 
-// The worker's end of a channel: takes requests, makes their calls, and replies. Made and used by one thread.
+// The worker's end of a channel: takes requests, makes their calls, and replies. Used by one thread.
 class ChannelServer {
  public:
   ChannelServer(Server& server, int socket) : server_(server), socket_(socket) {}  // owns it
@@ -95,11 +96,13 @@ class ChannelServer {
   ChannelServer& operator=(const ChannelServer&) = delete;
 
   void serve() {
+    mtf::CallingThread calling;
     while (take_request()) {
       opened_ = 0;
-      calling_.begin();
-      Error error = perform();
-      calling_.end();
+      calling.begin();
+      Error error;
+      if (Error thrown = mtf::without_exceptions([&] { error = perform(); })) error = std::move(thrown);
+      calling.end();
       if (mtf::fork_generation() != forks_) _exit(1);  // the process that the plugin has made of this one
       if (error) report(error);
       reply();
@@ -369,7 +372,6 @@ class ChannelServer {
   }
 
   Server& server_;
-  mtf::CallingThread calling_;  // made and used by one thread
   const unsigned forks_ = mtf::fork_generation();
   int socket_;
   mtf::Area area_;
@@ -382,34 +384,28 @@ class ChannelServer {
   bool is_unread_ = false;  // the host has left without the last reply
 };
 
-struct Start {
-  Server* server;
-  int socket;
-};
-
 void* run_channel(void* argument) {
-  const std::unique_ptr<Start> start(static_cast<Start*>(argument));
-  const auto channel = std::make_unique<ChannelServer>(*start->server, start->socket);
+  const std::unique_ptr<ChannelServer> channel(static_cast<ChannelServer*>(argument));
   channel->serve();
   return nullptr;
 }
 
 // Takes a channel that the host sends; false where there are no more.
-bool take_channel(Server* server, int control) {
+bool take_channel(Server& server, int control) {
   char byte;
   int socket;
   const ssize_t got = mtf::receive_message(control, {&byte, 1}, &socket, 1);
   if (got < 0 && errno == EINTR) return true;
   if (got <= 0) return false;
-  // Where there is no descriptor or no thread for it the host sees the end of the channel.
-  auto start = std::make_unique<Start>(Start{server, socket});
-  pthread_t thread;
+  // Where there is no descriptor, no memory or no thread for it the host sees the end of the channel.
   if (socket < 0) return true;
-  if (pthread_create(&thread, nullptr, run_channel, start.get()) == 0) {
-    start.release();
-    pthread_detach(thread);
-  } else {
+  std::unique_ptr<ChannelServer> channel(new (std::nothrow) ChannelServer(server, socket));
+  pthread_t thread;
+  if (channel == nullptr) {
     close(socket);
+  } else if (pthread_create(&thread, nullptr, run_channel, channel.get()) == 0) {
+    channel.release();
+    pthread_detach(thread);
   }
   return true;
 }
@@ -419,7 +415,7 @@ bool take_channel(Server* server, int control) {
 extern "C" mtf_error* mtf_worker_serve(int control, mtf_filesystem** filesystems, uint32_t count) {
   // Never freed: threads that hang in the plugin may still use it when this returns.
   auto* server = new Server{filesystems, count, {}, {}, {}};
-  while (take_channel(server, control)) {
+  while (take_channel(*server, control)) {
   }
   return nullptr;
 }
