@@ -85,6 +85,18 @@ def test_an_end_in_a_call_names_plugin_call_and_path(run, state, library, how, s
     assert f"ended in it by {word} [LD-130]" in state()[1]
 
 
+OF_A_LONG_PATH = f"""{BEGIN}
+    service.filesystem("ending").path_exists("ending://h" + "/" * 20_000 + "segv")
+"""
+
+
+def test_the_end_of_a_call_about_a_very_long_path_is_told_whole(run, own_state):
+    (line,) = run(OF_A_LONG_PATH, status=-signal.SIGSEGV)
+    assert line.endswith(": the process ends [LD-130]")
+    (note,) = note_files(own_state)
+    assert note.read_bytes().endswith(b"}\n")
+
+
 # -- handlers of signals -----------------------------------------------------------------------
 
 HANDLER = """

@@ -35,6 +35,8 @@ using mtf::SignalPlace;
 pid_t own_thread() { return static_cast<pid_t>(syscall(SYS_gettid)); }
 bool is_main_thread() { return own_thread() == getpid(); }
 
+constexpr size_t kMostOfAPath = 4096;  // of a longer one the rest is not told
+
 // Text that handlers compose and write: without the C library's formatting, which they may not use. What
 // does not fit is left out. A large one is not for the stack: that of handlers may be smaller, and end where others' memory
 // begins.
@@ -75,7 +77,7 @@ class HandlerText {
 
   // Without what could steer a terminal.
   HandlerText& shown(const char* text) {
-    for (; *text != '\0'; ++text) {
+    for (size_t left = kMostOfAPath; left > 0 && *text != '\0'; --left, ++text) {
       const auto byte = static_cast<unsigned char>(*text);
       const char one[] = {byte < 0x20 || byte == 0x7f ? '?' : *text, '\0'};
       add(one);
@@ -122,7 +124,7 @@ bool claim(std::atomic<pid_t>& writer) {
   const pid_t self = own_thread();
   for (int waits = 0; waits < kMostWaits; ++waits) {
     pid_t other = 0;
-    if (reporter.compare_exchange_strong(other, self)) return true;
+    if (writer.compare_exchange_strong(other, self)) return true;
     if (other == self) return false;
     nanosleep(&kWait, nullptr);
   }
@@ -275,7 +277,6 @@ void report_signal(int number, const siginfo_t* info, const void* context, int f
 
 // -- what a call into a plugin ends -----------------------------------------------------------------
 
-constexpr size_t kMostOfAPath = 4096;
 constexpr int kCancelled = 32;  // the C library's own signal
 constexpr int kHangs = SIGVTALRM;  // of no use any more where a process exits
 constexpr timespec kTimeToAnswer = {1, 0};
@@ -320,7 +321,7 @@ void leave_note(const Place& call, int number, int status) {
   if (file < 0) return;
   note.start().add(call.plugin->record).add(", \"call\": \"").add(call.operation);
   note.add("\", \"subject\": \"");
-  if (call.subject != nullptr) note.hexadecimal(call.subject, std::strlen(call.subject));
+  if (call.subject != nullptr) note.hexadecimal(call.subject, strnlen(call.subject, kMostOfAPath));
   note.add("\", \"signal\": ").number(static_cast<uint64_t>(number));
   note.add(", \"status\": ").number(static_cast<unsigned char>(status));
   note.add(", \"pid\": ").number(pid).add(", \"time\": ").number(seconds).add("}\n");
