@@ -9,6 +9,7 @@ import select
 import signal
 import stat
 import threading
+import time
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -24,7 +25,7 @@ from modular_tf.errors import (
     ResourceExhaustedError,
     UnavailableError,
 )
-from modular_tf.isolation.worker import Worker
+from modular_tf.isolation.worker import Worker, worker_of
 from modular_tf.native.ffi import ffi, lib
 from modular_tf.service.configuration import Config, load_config
 from tests.isolation.conftest import (
@@ -155,6 +156,23 @@ def test_too_many_faults_give_the_plugin_a_rest():
             local.path_exists("/")
 
 
+def test_a_worker_that_is_closed_while_a_process_starts_does_not_keep_that(monkeypatch):
+    def start(worker, run):
+        control = begin(worker, run)
+        lib.mtf_worker_close(worker.handle)  # as another thread does
+        return control
+
+    with isolated() as service:
+        local = service.filesystem("")
+        begin = Worker.start
+        monkeypatch.setattr(Worker, "start", start)
+        with pytest.raises(ClosedError):
+            local.path_exists("/")
+        state = ffi.new("mtf_worker_state *")
+        lib.mtf_worker_get_state(worker_of(local).handle, state)
+        assert (state.run, state.running) == (1, 0)
+
+
 def test_nothing_is_left_after_the_close():
     before = len(descriptors())
     with isolated() as service:
@@ -242,6 +260,17 @@ def test_an_interrupt_of_a_call_without_a_status_is_raised_by_it(
         hostile.get_children("hostile://h/")
 
 
+def test_a_file_may_be_closed_while_its_interrupted_read_goes_on(hostile_service, hostile):
+    file = hostile.new_random_access_file("hostile://h/deed/read/sleep")
+    with interrupted(hostile_service), pytest.raises(KeyboardInterrupt):
+        file.read(0, 4)
+    file.close()
+    hostile.path_exists("hostile://h/deed/sleep")  # begins later than the read
+    time.sleep(0.5)
+    assert hostile.path_exists("hostile://h/data")
+    assert record_of(hostile_service, _HOSTILE).restarts == 0
+
+
 @pytest.mark.parametrize("opens", [False, True])
 def test_an_interrupt_while_the_end_of_the_worker_is_reported_is_not_lost(
     service, local, monkeypatch, opens
@@ -263,6 +292,18 @@ def test_an_interrupt_while_the_end_of_the_worker_is_reported_is_not_lost(
 
 
 # ---- Shortages ----
+
+
+@contextmanager
+def _ticking():
+    """Have a signal come all the time."""
+    before = signal.signal(signal.SIGALRM, lambda *_: None)
+    signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 @contextmanager
@@ -299,6 +340,15 @@ def test_a_process_that_can_serve_no_more_calls_goes_on_with_those_it_has(hostil
         enough.set()
         for thread in threads:
             thread.join()
+    assert record_of(hostile_service, _HOSTILE).restarts == 0
+
+
+def test_a_signal_is_not_taken_for_the_end_of_a_process_that_refused_a_channel(
+    hostile_service, hostile
+):
+    hostile.path_exists("hostile://h/deed/no-descriptors")
+    with _in_use(hostile_service, hostile), _ticking():
+        assert hostile.path_exists("hostile://h/data")
     assert record_of(hostile_service, _HOSTILE).restarts == 0
 
 

@@ -85,6 +85,18 @@ def test_an_end_in_a_call_names_plugin_call_and_path(run, state, library, how, s
     assert f"ended in it by {word} [LD-130]" in state()[1]
 
 
+OF_A_LONG_PATH = f"""{BEGIN}
+    service.filesystem("ending").path_exists("ending://h" + "/" * 20_000 + "segv")
+"""
+
+
+def test_the_end_of_a_call_about_a_very_long_path_is_told_whole(run, own_state):
+    (line,) = run(OF_A_LONG_PATH, status=-signal.SIGSEGV)
+    assert line.endswith(": the process ends [LD-130]")
+    (note,) = note_files(own_state)
+    assert note.read_bytes().endswith(b"}\n")
+
+
 # -- handlers of signals -----------------------------------------------------------------------
 
 HANDLER = """
@@ -133,6 +145,36 @@ def test_the_end_is_reported_on_a_small_stack_for_signals(run_python, library, o
     ended = run_python(SMALL_STACK + READ, "segv", library, status=-signal.SIGSEGV)
     assert "modular_tf: SIGSEGV in plugin ending" in ended.stderr
     assert "Fatal Python error: Segmentation fault" in ended.stderr
+    (note,) = note_files(own_state)
+    assert note.read_bytes().endswith(b"}\n")
+
+
+TOGETHER = f"""
+    import faulthandler
+    faulthandler.disable()  # which writes there, too
+    {BEGIN}
+    files = open_file("segv"), open_file("segv")
+    there, here = os.pipe()
+    os.set_blocking(here, False)
+    while True:
+        try:
+            os.write(here, bytes(4096))
+        except BlockingIOError:
+            break
+    os.set_blocking(here, True)
+    os.dup2(here, 2)  # who tells of the end waits
+    for file in files:
+        threading.Thread(target=file.read, args=(0, 8)).start()
+        time.sleep(0.3)
+    while True:
+        os.read(there, 1 << 16)
+"""
+
+
+def test_a_second_thread_that_crashes_does_not_cut_the_report_of_the_first_short(
+    run, library, own_state
+):
+    run(TOGETHER, status=-signal.SIGSEGV)
     (note,) = note_files(own_state)
     assert note.read_bytes().endswith(b"}\n")
 

@@ -35,6 +35,8 @@ using mtf::SignalPlace;
 pid_t own_thread() { return static_cast<pid_t>(syscall(SYS_gettid)); }
 bool is_main_thread() { return own_thread() == getpid(); }
 
+constexpr size_t kMostOfAPath = 4096;  // of a longer one the rest is not told
+
 // Text that handlers compose and write: without the C library's formatting, which they may not use. What
 // does not fit is left out. A large one is not for the stack: that of handlers may be smaller, and end where others' memory
 // begins.
@@ -75,7 +77,7 @@ class HandlerText {
 
   // Without what could steer a terminal.
   HandlerText& shown(const char* text) {
-    for (; *text != '\0'; ++text) {
+    for (size_t left = kMostOfAPath; left > 0 && *text != '\0'; --left, ++text) {
       const auto byte = static_cast<unsigned char>(*text);
       const char one[] = {byte < 0x20 || byte == 0x7f ? '?' : *text, '\0'};
       add(one);
@@ -116,13 +118,13 @@ pid_t asker = 0;  // the process that may ask: the one that started this
 int expected_status = -1;  // of exit()
 std::atomic<pid_t> reporter{0};  // the thread that is writing a report; 0: none
 
-// Makes this thread the one that writes a report. While another writes, it waits: what it would do
-// next may end the process. False: it is the one already, or the other takes too long.
-bool claim_report() {
+// Makes this thread the one that writes. While another writes, it waits: what it would do next may end
+// the process. False: it is the one already, or the other takes too long.
+bool claim(std::atomic<pid_t>& writer) {
   const pid_t self = own_thread();
   for (int waits = 0; waits < kMostWaits; ++waits) {
     pid_t other = 0;
-    if (reporter.compare_exchange_strong(other, self)) return true;
+    if (writer.compare_exchange_strong(other, self)) return true;
     if (other == self) return false;
     nanosleep(&kWait, nullptr);
   }
@@ -261,7 +263,7 @@ bool is_overflow(int number, const siginfo_t* info, const SignalPlace& place) {
 }
 
 void report_signal(int number, const siginfo_t* info, const void* context, int found_errno) {
-  if (getpid() != reporting_process || !claim_report()) return;  // for good: the process ends
+  if (getpid() != reporting_process || !claim(reporter)) return;  // for good: the process ends
   const SignalPlace place = signal_place(context);
   report_thread();
   Line line;
@@ -275,14 +277,13 @@ void report_signal(int number, const siginfo_t* info, const void* context, int f
 
 // -- what a call into a plugin ends -----------------------------------------------------------------
 
-constexpr size_t kMostOfAPath = 4096;
 constexpr int kCancelled = 32;  // the C library's own signal
 constexpr int kHangs = SIGVTALRM;  // of no use any more where a process exits
 constexpr timespec kTimeToAnswer = {1, 0};
 
 char note_directory[kMostOfAPath] = "";
 std::atomic<bool> is_watching{false};
-std::atomic<bool> is_told{false};  // of one end in the life of a process
+std::atomic<pid_t> teller{0};  // the thread that tells of the one end in the life of a process; 0: none
 pid_t owner = 0;  // a child that is forked later is another process
 std::atomic<bool> exits{false};
 const int watching_forks = pthread_atfork(nullptr, nullptr, CallUnderWay::leave_all);
@@ -305,7 +306,7 @@ Text& add_call(Text& text, const Call& call) {
   return text;
 }
 
-Text end_line, note_path, note;  // used by the thread that has set `is_told`
+Text end_line, note_path, note;  // used by the teller
 
 void leave_note(const Place& call, int number, int status) {
   if (note_directory[0] == '\0' || call.plugin == nullptr || call.plugin->record[0] == '\0') return;
@@ -320,7 +321,7 @@ void leave_note(const Place& call, int number, int status) {
   if (file < 0) return;
   note.start().add(call.plugin->record).add(", \"call\": \"").add(call.operation);
   note.add("\", \"subject\": \"");
-  if (call.subject != nullptr) note.hexadecimal(call.subject, std::strlen(call.subject));
+  if (call.subject != nullptr) note.hexadecimal(call.subject, strnlen(call.subject, kMostOfAPath));
   note.add("\", \"signal\": ").number(static_cast<uint64_t>(number));
   note.add(", \"status\": ").number(static_cast<unsigned char>(status));
   note.add(", \"pid\": ").number(pid).add(", \"time\": ").number(seconds).add("}\n");
@@ -351,7 +352,7 @@ constexpr char kTablesOverwritten[] =
     " is blamed; isolation = \"process\" in the configuration separates plugins";
 
 void tell_of_end(const Place& place, const char* how, int number, int status) {
-  if (is_told.exchange(true)) return;
+  if (!claim(teller)) return;
   Text& line = end_line.start();
   line.add("modular_tf: ").add(how);
   if (number == 0) line.number(static_cast<unsigned char>(status)).add(")");
@@ -476,7 +477,7 @@ void on_question(int number, siginfo_t* info, void* context) {
     errno = found_errno;
     return;
   }
-  if (getpid() == reporting_process && claim_report()) {
+  if (getpid() == reporting_process && claim(reporter)) {
     report_thread();
     report(Line().add("{\"asked\": 1}\n"));
     write_trace_from(signal_place(context));
@@ -487,7 +488,7 @@ void on_question(int number, siginfo_t* info, void* context) {
 }
 
 void report_exit(int status, void*) {
-  if (getpid() != reporting_process || status == expected_status || !claim_report()) return;
+  if (getpid() != reporting_process || status == expected_status || !claim(reporter)) return;
   const auto shown = static_cast<unsigned char>(status);
   report_thread();
   report(Line().add("{\"exits\": ").number(shown).add("}\n"));
@@ -511,7 +512,7 @@ constexpr size_t kMostCandidates = 8;
 // is left. A value of the main thread's, which is destroyed where that ends before the process.
 void on_main_thread_end(void*) {
   if (getpid() != owner) return;
-  if (is_told.exchange(true)) return;
+  if (!claim(teller)) return;
   const mtf_plugin* found[kMostCandidates];
   const size_t count = mtf::plugins_that_may_cancel(found, kMostCandidates);
   Text& line = end_line.start();
@@ -540,7 +541,7 @@ void end_hanging_exit(const void* context) {
   Place place = {};
   if (place_of_end(context, &place)) {
     tell_of_end(place, "exit() hangs", kHangs, 0);
-  } else if (!is_told.exchange(true)) {
+  } else if (claim(teller)) {
     Text& line = end_line.start();
     line.add("modular_tf: exit() hangs: the process ends\n").write_to(STDERR_FILENO);
   }

@@ -45,6 +45,17 @@ bool is_whole_and_sealed(int file, uint64_t size) {
          static_cast<uint64_t>(found.st_blocks) >= size / kBlock;
 }
 
+// Whether a socket ends within this time, which signals do not cut short.
+bool ends_within(int socket, int most_ms) {
+  pollfd polled = {socket, 0, 0};
+  const int64_t end = now_ms() + most_ms;
+  for (int64_t left = most_ms; left >= 0; left = end - now_ms()) {
+    const int found = poll(&polled, 1, static_cast<int>(left));
+    if (found >= 0 || errno != EINTR) return found != 0;
+  }
+  return false;
+}
+
 // Forgets the connection of a process that is gone. Called with the lock, as is the next one.
 void disconnect(mtf_worker& worker) {
   while (Channel* channel = worker.idle) {
@@ -239,7 +250,7 @@ bool WorkerCall::perform(wire::Request request) {
     if (!acquire_again()) return false;
     outcome = ask(request);
   }
-  if (outcome == Outcome::kNotBegun) lost(false);
+  if (outcome == Outcome::kNotBegun) lost(false, channel_->run);
   if (outcome == Outcome::kNotBegun && wanted_run_ != 0) status_->mark = kFileLost;
   return outcome == Outcome::kDone && check_reply();
 }
@@ -308,7 +319,7 @@ WorkerCall::Outcome WorkerCall::receive() {
     }
     if (number == ECONNRESET || (got == 0 && was_unread(channel_->socket))) return not_begun();
     if (got == 0 || (is_ending && has_ended())) {
-      lost(false);
+      lost(false, channel_->run);
       return Outcome::kFailed;
     }
     if (number != EAGAIN && number != EINTR) {
@@ -338,14 +349,14 @@ bool WorkerCall::has_ended() {
 // Of a channel that has ended: whether the process goes on, with others that it serves. Its control
 // socket may end a little later than the channel.
 bool WorkerCall::is_refused() {
-  pollfd control = {-1, 0, 0};
+  int control = -1;
   {
     const LockGuard lock(worker_->lock);
     if (channel_->run != worker_->run || worker_->control < 0 || worker_->channels < 2) return false;
-    control.fd = fcntl(worker_->control, F_DUPFD_CLOEXEC, 0);  // another thread may close it
+    control = fcntl(worker_->control, F_DUPFD_CLOEXEC, 0);  // another thread may close it
   }
-  const bool lives = control.fd >= 0 && poll(&control, 1, kTimeToEndMs) == 0;
-  close_file(control.fd);
+  const bool lives = control >= 0 && !ends_within(control, kTimeToEndMs);
+  close_file(control);
   return lives;
 }
 
@@ -367,7 +378,7 @@ WorkerCall::Outcome WorkerCall::check_wait(int64_t waited_ms) {
     return Outcome::kFailed;
   }
   if (worker_->timeout_ms == 0 || waited_ms < worker_->timeout_ms) return Outcome::kDone;
-  lost(true);
+  lost(true, channel_->run);
   return Outcome::kFailed;
 }
 
@@ -395,7 +406,7 @@ bool WorkerCall::check_reply() {
   if (reply.code == TF_OK) return true;
   if ((reply.flags & wire::kFilesRefused) != 0) channel_->drop_area();
   // A worker closes its filesystems when it is to end, which only the host decides.
-  if ((reply.flags & wire::kClosed) != 0 && !is_closed()) return lost(false);
+  if ((reply.flags & wire::kClosed) != 0 && !is_closed()) return lost(false, channel_->run);
   channel_->received[reply.place == wire::kInMessage ? reply.size : 0] = '\0';
   mtf_status_set(status_, reply.code, channel_->received);
   status_->mark = (reply.flags & wire::kThrown) != 0   ? kThrownInWorker
@@ -460,15 +471,13 @@ void WorkerCall::give_up() {
   if (channel_ != nullptr) channel_->run = 0;
 }
 
-// Tells of the end of the process.
-bool WorkerCall::lost(bool is_late) {
-  int64_t run;
+// Tells of the end of a process, which may not be the one of now any more.
+bool WorkerCall::lost(bool is_late, int64_t run) {
   {
-    UniqueLock lock(worker_->lock);
-    run = channel_ != nullptr ? channel_->run : worker_->run;
+    const LockGuard lock(worker_->lock);
     if (run == worker_->run && worker_->control >= 0) disconnect(*worker_);
   }
-  if (channel_ != nullptr) give_up();
+  give_up();
   worker_->changed.notify_all();
   char text[kMostOfAText] = "";
   mtf_upcall_worker_ended(worker_->number, run, is_late ? 1 : 0, text, sizeof text);
@@ -508,8 +517,9 @@ bool WorkerCall::acquire() {
       }
       const int number = errno;
       if (number == EPIPE || number == ECONNRESET) {  // it has ended, and nothing has begun in it
+        const int64_t run = worker_->run;
         lock.unlock();
-        lost(false);
+        lost(false, run);
         if (wanted_run_ != 0) status_->mark = kFileLost;
         if (wanted_run_ != 0 || is_second || is_interrupted()) return false;
         is_second = true;
@@ -590,6 +600,7 @@ bool WorkerCall::start(UniqueLock& lock) {
   worker_->run = run;
   worker_->control = control;
   worker_->given_up = 0;
+  if (worker_->is_closed) disconnect(*worker_);  // meanwhile
   worker_->changed.notify_all();
   if (control >= 0) return true;
   text[sizeof text - 1] = '\0';
@@ -604,7 +615,7 @@ bool WorkerCall::is_started_by_this_thread() const {
 }
 
 bool WorkerCall::acquire_again() {
-  lost(false);
+  lost(false, channel_->run);
   if (is_interrupted()) return false;
   mtf_status_clear(status_);
   give_back();
@@ -627,7 +638,8 @@ bool WorkerCall::acquire_other() {
 
 void WorkerCall::give_back() {
   if (channel_ == nullptr) return;
-  if (channel_->forks == fork_generation()) channel_->area.leave(Area::kHost);  // else the parent uses it
+  const bool is_own = channel_->forks == fork_generation();  // else the parent uses it, and counts it
+  if (is_own) channel_->area.leave(Area::kHost);
   UniqueLock lock(worker_->lock);
   forget_parents(*worker_);
   const bool is_of_now =
@@ -635,10 +647,10 @@ void WorkerCall::give_back() {
   if (is_of_now) {
     channel_->next = worker_->idle;
     worker_->idle = channel_;
-  } else if (worker_->channels > 0) {
+  } else if (is_own) {
     --worker_->channels;
   }
-  if (worker_->in_flight > 0) --worker_->in_flight;
+  if (is_own) --worker_->in_flight;
   const bool is_awaited = worker_->waiting > 0;
   lock.unlock();
   if (is_awaited) worker_->changed.notify_all();  // which is a call of the system

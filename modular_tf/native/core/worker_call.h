@@ -166,7 +166,7 @@ class WorkerCall {
   bool check_reply();
   bool is_closed();
   bool failed(int code, int32_t mark, const char* format, ...) __attribute__((format(printf, 4, 5)));
-  bool lost(bool is_late);
+  bool lost(bool is_late, int64_t run);
   bool acquire();
   Channel* new_channel();
   bool start(UniqueLock& lock);

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -69,21 +70,24 @@ class Numbered {
   std::map<uint64_t, Object> objects_;
 };
 
+// The calls about a file own it too: one that the host has given up may go on after the release.
+using Reader = std::shared_ptr<mtf_reader>;
+using Writer = std::shared_ptr<mtf_writer>;
+
 struct Server {
   mtf_filesystem** filesystems;
   uint32_t count;
-  Numbered<mtf_reader*> readers;
-  Numbered<mtf_writer*> writers;
+  Numbered<Reader> readers;
+  Numbered<Writer> writers;
   Numbered<std::pair<mtf_filesystem*, TF_TransactionToken*>> transactions;
 };
 
-// A writer that is let go of without its close: nothing is to be kept.
-void discard(mtf_writer* writer) {
-  mtf::drop(Error(mtf_writer_discard(writer)));
-  mtf_writer_release(writer);
+// A writer that is let go of without its close, if there is one: nothing is to be kept.
+void discard(const Writer& writer) {
+  if (writer != nullptr) mtf::drop(Error(mtf_writer_discard(writer.get())));
 }
 
-// The worker's end of a channel: takes requests, makes their calls, and replies. Made and used by one thread.
+// The worker's end of a channel: takes requests, makes their calls, and replies. Used by one thread.
 class ChannelServer {
  public:
   ChannelServer(Server& server, int socket) : server_(server), socket_(socket) {}  // owns it
@@ -92,11 +96,13 @@ class ChannelServer {
   ChannelServer& operator=(const ChannelServer&) = delete;
 
   void serve() {
+    mtf::CallingThread calling;
     while (take_request()) {
       opened_ = 0;
-      calling_.begin();
-      Error error = perform();
-      calling_.end();
+      calling.begin();
+      Error error;
+      if (Error thrown = mtf::without_exceptions([&] { error = perform(); })) error = std::move(thrown);
+      calling.end();
       if (mtf::fork_generation() != forks_) _exit(1);  // the process that the plugin has made of this one
       if (error) report(error);
       reply();
@@ -294,7 +300,7 @@ class ChannelServer {
   Error open_reader(mtf_filesystem* fs) {
     mtf_reader* reader = nullptr;
     Error error(mtf_reader_open(fs, payload(), &reader));
-    if (!error) reply_.numbers[0] = static_cast<int64_t>(opened_ = server_.readers.add(reader));
+    if (!error) reply_.numbers[0] = static_cast<int64_t>(opened_ = server_.readers.add({reader, mtf_reader_release}));
     return error;
   }
 
@@ -311,7 +317,7 @@ class ChannelServer {
   Error open_writer(mtf_filesystem* fs, int append) {
     mtf_writer* writer = nullptr;
     Error error(mtf_writer_open(fs, payload(), append, &writer));
-    if (!error) reply_.numbers[0] = static_cast<int64_t>(opened_ = server_.writers.add(writer));
+    if (!error) reply_.numbers[0] = static_cast<int64_t>(opened_ = server_.writers.add({writer, mtf_writer_release}));
     return error;
   }
 
@@ -319,10 +325,9 @@ class ChannelServer {
   void undo() {
     switch (request_.operation) {
       case operation_of(Slot::new_random_access_file):
-      case kStatAndOpenReader: return mtf_reader_release(server_.readers.take(opened_));
+      case kStatAndOpenReader: server_.readers.take(opened_); return;
       case operation_of(Slot::new_writable_file):
-      case operation_of(Slot::new_appendable_file):
-        if (mtf_writer* writer = server_.writers.take(opened_)) discard(writer);
+      case operation_of(Slot::new_appendable_file): discard(server_.writers.take(opened_));
     }
   }
 
@@ -332,16 +337,16 @@ class ChannelServer {
 
   Error on_reader() {
     if (request_.operation == kReleaseReader) {
-      mtf_reader_release(server_.readers.take(request_.file));
+      server_.readers.take(request_.file);
       return nullptr;
     }
-    mtf_reader* reader = server_.readers.find(request_.file);
+    const Reader reader = server_.readers.find(request_.file);
     if (reader == nullptr) return no_file();
     const auto wanted = static_cast<size_t>(request_.size);
     const bool is_small = wanted <= kInline;
     if (!is_small && wanted > area_.size()) return no_file();
     int64_t count = 0;
-    Error error(mtf_reader_read(reader, request_.offset, is_small ? message_ : area_.bytes(), wanted, &count));
+    Error error(mtf_reader_read(reader.get(), request_.offset, is_small ? message_ : area_.bytes(), wanted, &count));
     reply_.size = static_cast<uint64_t>(count);
     reply_.place = is_small ? kInMessage : kInArea;
     return error;
@@ -349,10 +354,11 @@ class ChannelServer {
 
   Error on_writer() {
     if (request_.operation == kReleaseWriter) {
-      if (mtf_writer* writer = server_.writers.take(request_.file)) discard(writer);
+      discard(server_.writers.take(request_.file));
       return nullptr;
     }
-    mtf_writer* writer = server_.writers.find(request_.file);
+    const Writer found = server_.writers.find(request_.file);
+    mtf_writer* const writer = found.get();
     if (writer == nullptr) return no_file();
     switch (request_.operation) {
       case kAppend:
@@ -366,7 +372,6 @@ class ChannelServer {
   }
 
   Server& server_;
-  mtf::CallingThread calling_;  // made and used by one thread
   const unsigned forks_ = mtf::fork_generation();
   int socket_;
   mtf::Area area_;
@@ -379,34 +384,28 @@ class ChannelServer {
   bool is_unread_ = false;  // the host has left without the last reply
 };
 
-struct Start {
-  Server* server;
-  int socket;
-};
-
 void* run_channel(void* argument) {
-  const std::unique_ptr<Start> start(static_cast<Start*>(argument));
-  const auto channel = std::make_unique<ChannelServer>(*start->server, start->socket);
+  const std::unique_ptr<ChannelServer> channel(static_cast<ChannelServer*>(argument));
   channel->serve();
   return nullptr;
 }
 
 // Takes a channel that the host sends; false where there are no more.
-bool take_channel(Server* server, int control) {
+bool take_channel(Server& server, int control) {
   char byte;
   int socket;
   const ssize_t got = mtf::receive_message(control, {&byte, 1}, &socket, 1);
   if (got < 0 && errno == EINTR) return true;
   if (got <= 0) return false;
-  // Where there is no descriptor or no thread for it the host sees the end of the channel.
-  auto start = std::make_unique<Start>(Start{server, socket});
-  pthread_t thread;
+  // Where there is no descriptor, no memory or no thread for it the host sees the end of the channel.
   if (socket < 0) return true;
-  if (pthread_create(&thread, nullptr, run_channel, start.get()) == 0) {
-    start.release();
-    pthread_detach(thread);
-  } else {
+  std::unique_ptr<ChannelServer> channel(new (std::nothrow) ChannelServer(server, socket));
+  pthread_t thread;
+  if (channel == nullptr) {
     close(socket);
+  } else if (pthread_create(&thread, nullptr, run_channel, channel.get()) == 0) {
+    channel.release();
+    pthread_detach(thread);
   }
   return true;
 }
@@ -416,7 +415,7 @@ bool take_channel(Server* server, int control) {
 extern "C" mtf_error* mtf_worker_serve(int control, mtf_filesystem** filesystems, uint32_t count) {
   // Never freed: threads that hang in the plugin may still use it when this returns.
   auto* server = new Server{filesystems, count, {}, {}, {}};
-  while (take_channel(server, control)) {
+  while (take_channel(*server, control)) {
   }
   return nullptr;
 }

@@ -1,5 +1,6 @@
 /* Memory, processes, output and limits. */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -106,6 +107,11 @@ static void no_descriptors(void) {
   setrlimit(RLIMIT_NOFILE, &none);
 }
 static void descriptors_again(void) { setrlimit(RLIMIT_NOFILE, &most_descriptors); }
+/* Of the core, in this thread; where tests/native/failing_allocator.c is preloaded. */
+static void fail_next_allocation(void) {
+  void (*fail)(long, int) = (void (*)(long, int))dlsym(RTLD_DEFAULT, "fail_allocations");
+  if (fail != NULL) fail(0, 0);
+}
 static void no_file_size(void) {
   signal(SIGXFSZ, SIG_DFL);
   limit(RLIMIT_FSIZE, 0);
@@ -161,6 +167,7 @@ const deed resource_deeds[] = {
     {"no-processor", no_processor},
     {"no-descriptors", no_descriptors},
     {"descriptors-again", descriptors_again},
+    {"fail-next-allocation", fail_next_allocation},
     {"no-file-size", no_file_size},
     {"unmap-shared", unmap_shared},
     {"protect-shared", protect_shared},
