@@ -253,11 +253,12 @@ class Reader {
 
   // What is short is not the end for ever: the file may grow.
   bool fetch(uint64_t offset, TF_Status* status) {
+    at_ = UINT64_MAX;  // the block has nothing that can be served, should what follows throw
     block_.resize(block_size_);
-    at_ = offset;
     int64_t count = 0;
     const bool is_read = read_now(offset, block_size_, block_.data(), &count, status);
     block_.resize(is_read ? static_cast<size_t>(count) : 0);
+    at_ = offset;
     return is_read;
   }
 
