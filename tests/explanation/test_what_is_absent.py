@@ -97,7 +97,7 @@ def test_nothing_is_suggested_that_means_something_else(make_service, why):
     assert why(service, "GPU").of("suggestion") == []
 
 
-def test_every_place_is_told_with_what_it_gave(plugin_file, make_service, why, tmp_path):
+def test_every_place_is_named_with_what_it_gave(plugin_file, make_service, why, tmp_path):
     plugin_file("here/liba.so")
     config = Config(plugin_dirs=(str(tmp_path / "here"), str(tmp_path / "absent")))
     searched = why(make_service(config=config), "nonsense").of("searched")
