@@ -110,6 +110,20 @@ _DEAR = {"SE-300"}
 SAMPLE = _sampled()
 """The checks whose defects each run tries: the mechanism of each group is met."""
 
+ALL_PASS = """\
+import json, sys
+path, module, job = json.loads(sys.argv[1])
+sys.path[:] = path
+from dataclasses import replace
+from importlib import import_module
+from modular_tf.check.catalogue import all_checks
+checks = all_checks()
+for check_id, check in checks.items():
+    checks[check_id] = replace(check, run=lambda _: None)
+import_module(module).serve(**job)
+"""
+"""What starts processes in which each check passes, whatever the plugin does."""
+
 
 def expected_finders(check_id):
     """Return which of the checks that are tried must find the defect of one."""
@@ -154,6 +168,12 @@ class Subjects:
         environment = {} if is_sound else {DEFECT_VARIABLE: id_}
         path, scheme = str(defective_plugin(fixture)), _SCHEMES.get(fixture, "")
         return Subject(fixture, path, scheme, options, environment)
+
+    def job_of_defect(self, check_id):
+        """Return the job that tries a check alone on its defect, in its first way."""
+        check = all_checks()[check_id]
+        reached = next(way for way in Pass if way in check.ways)
+        return self.of(check, is_sound=False).job(check, reached, [check_id])
 
 
 def _variant(kind, name):

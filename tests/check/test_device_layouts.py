@@ -40,7 +40,9 @@ ALWAYS = {
 LARGER = {"SE-101": "warned"}
 # The RFC's allocators report figures, which stand still.
 STILL = dict.fromkeys(("SE-172", "SE-173", "SE-175"), "warned")
-RFC_ALLOCATORS = {name: said for name, said in ALWAYS.items() if name != "SE-169"} | LARGER | STILL
+RFC_ALLOCATORS = (
+    {name: reported for name, reported in ALWAYS.items() if name != "SE-169"} | LARGER | STILL
+)
 
 
 def named(build):
@@ -83,12 +85,12 @@ FURTHER = [
 
 @pytest.mark.parametrize("case", sampled([*SAMPLE, *FURTHER], SAMPLE), ids=lambda it: named(it[0]))
 def test_every_layout_is_robust_and_what_is_reported_has_a_reason(case, report_on):
-    build, said = case
+    build, reported = case
     report = report_on(build, level=Level.ROBUST)
 
     assert report.bad == []
     assert report.level_reached is Level.ROBUST
-    assert telling(report) == said
+    assert telling(report) == reported
     # What a layout lacks is skipped raw and tried through the host.
     executor = layout("SP_StreamExecutor", build.dialect)
     has_fills = executor.has("memset", executor.size)

@@ -114,3 +114,12 @@ def test_copies_in_a_circle_bring_nothing_new(model, place):
     model.copy(model.create_stream(), place, other)
 
     assert _found(model, place) == "ab"
+
+
+def test_what_cannot_be_is_reported_by_byte(model):
+    memory = model.allocate()
+    model.write(None, Place(memory, 0, 3), b"abc")
+    read = model.read(None, Place(memory, 1, 2))
+
+    assert model.mismatches(read, b"bc") == []
+    assert model.mismatches(read, b"bd") == ["byte 1 is 0x64, expected 0x63"]

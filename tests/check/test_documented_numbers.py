@@ -8,7 +8,7 @@ from modular_tf.check.catalogue import all_checks
 from modular_tf.check.device import memory
 
 
-def test_the_readme_tells_how_many_there_are():
+def test_the_readme_has_the_number_of_checks():
     readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 
     assert f"by {len(all_checks())} numbered checks" in readme

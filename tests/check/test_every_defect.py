@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 
 from modular_tf.check.catalogue import all_checks
+from modular_tf.check.job import Limits
 from modular_tf.check.outcome import Outcome, Pass, Verdict
+from modular_tf.check.run import CheckProcesses
 from tests.check.building import FIXTURES, listed_defects
 from tests.check.defect_runs import (
+    ALL_PASS,
     SAMPLE,
     WHOLE,
     DefectRuns,
@@ -47,6 +50,16 @@ def with_defects(request, tmp_path_factory, processes_with):
     return DefectRuns(processes_with, subjects, _wanted(request))
 
 
+@pytest.fixture(scope="module")
+def always_passing():
+    """Processes whose checks all pass, whatever the plugin does."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("modular_tf.processes.interpreter._LIKE_HERE", ALL_PASS)
+        processes = CheckProcesses(Limits(jobs=4))
+    with processes:
+        yield processes
+
+
 def _finders(outcomes):
     return sorted({outcome.check_id for outcome in outcomes})
 
@@ -69,6 +82,20 @@ def test_the_defect_is_found_by_its_check_alone(check_id, with_defects):
     assert _finders(tried.found) == sorted(expected_finders(check_id)), _shown(tried.found)
     assert of_check
     assert amiss == [], _shown(amiss)
+
+
+@pytest.mark.parametrize(
+    "ids", [SAMPLE[::7], pytest.param(_IDS, marks=BEYOND_THE_SAMPLE)], ids=["sample", "all"]
+)
+def test_a_check_that_always_passes_does_not_find_its_defect(ids, always_passing, tmp_path):
+    """So each check that no longer looks is noticed by the test above."""
+    subjects = Subjects(tmp_path)
+    results = always_passing.run([subjects.job_of_defect(check_id) for check_id in ids])
+    outcomes = [outcome for result in results for outcome in result.outcomes]
+
+    assert [result.fault for result in results if result.fault is not None] == []
+    assert [outcome.check_id for outcome in outcomes] == ids
+    assert _finders(findings(outcomes, [])) == [], _shown(findings(outcomes, []))
 
 
 def test_every_check_has_a_defect_in_one_place():

@@ -35,7 +35,7 @@ _FAILED = "FAILED test_mine.py::TestMine::test_conformance[FS-157]"
 
 @pytest.fixture
 def author(tmp_path):
-    """Run an author's test module, beside which the library lies; what it ended with and said."""
+    """Run an author's test module, beside which the library lies; what it ended with and output."""
 
     def run(text, *words, defect=""):
         (tmp_path / "test_mine.py").write_text(text)
@@ -48,45 +48,45 @@ def author(tmp_path):
     return run
 
 
-def _counted(said, word):
-    found = re.search(rf"(\d+) {word}", said.splitlines()[-1])
+def _counted(output, word):
+    found = re.search(rf"(\d+) {word}", output.splitlines()[-1])
     return int(found[1]) if found else 0
 
 
 def test_a_defect_fails_one_test_with_its_story(author):
-    code, said = author(_BY_BOTH, defect="FS-157")
+    code, output = author(_BY_BOTH, defect="FS-157")
 
-    assert code == 1, said
-    assert "PASSED test_mine.py::TestMine::test_conformance[FS-156]" in said
-    assert (_counted(said, "failed"), _counted(said, "passed")) == (2, 2)
-    assert _FAILED in said
-    assert "remedy:" in said
-    assert "FAILED test_mine.py::test_mine - AssertionError" in said
+    assert code == 1, output
+    assert "PASSED test_mine.py::TestMine::test_conformance[FS-156]" in output
+    assert (_counted(output, "failed"), _counted(output, "passed")) == (2, 2)
+    assert _FAILED in output
+    assert "remedy:" in output
+    assert "FAILED test_mine.py::test_mine - AssertionError" in output
 
 
 def test_a_known_deviation_is_an_expected_failure(author, tmp_path):
     settings = '[[known]]\ncheck = "FS-157"\nreason = "so it is"\n'
     (tmp_path / "modular-tf-check.toml").write_text(settings)
-    code, said = author(_BY_CLASS, defect="FS-157")
+    code, output = author(_BY_CLASS, defect="FS-157")
 
-    assert code == 0, said
-    assert _counted(said, "xfailed") == 1
-    assert "so it is" in said
+    assert code == 0, output
+    assert _counted(output, "xfailed") == 1
+    assert "so it is" in output
 
 
 def test_what_is_selected_alone_is_tried_alone_and_a_recommendation_is_a_warning(author):
-    code, said = author(_BY_CLASS, "-k", "FS-169", defect="FS-169")
+    code, output = author(_BY_CLASS, "-k", "FS-169", defect="FS-169")
 
-    assert code == 0, said
-    assert _counted(said, "passed") == 1
-    assert "ConformanceWarning" in said
+    assert code == 0, output
+    assert _counted(output, "passed") == 1
+    assert "ConformanceWarning" in output
 
 
 def test_a_library_that_is_not_there_is_an_error(author):
-    code, said = author(_BY_CLASS.replace("libhere.so", "libnone.so"))
+    code, output = author(_BY_CLASS.replace("libhere.so", "libnone.so"))
 
     assert code != 0
-    assert "libnone.so" in said
+    assert "libnone.so" in output
 
 
 _COUNTED = """
@@ -109,11 +109,11 @@ kit.check_plugins = counted
 def test_workers_of_xdist_check_once_for_all_of_a_class_and_one_after_the_other(author, tmp_path):
     (tmp_path / "conftest.py").write_text(_COUNTED)
 
-    code, said = author(_BY_BOTH, "-n", "2", "--dist", "load", "-v")
+    code, output = author(_BY_BOTH, "-n", "2", "--dist", "load", "-v")
 
-    assert code == 0, said
-    assert {"gw0", "gw1"} <= {*re.findall(r"\bgw\d\b", said)}
-    assert _counted(said, "passed") == 4
+    assert code == 0, output
+    assert {"gw0", "gw1"} <= {*re.findall(r"\bgw\d\b", output)}
+    assert _counted(output, "passed") == 4
     assert (tmp_path / "runs.txt").read_text() == "begun ended begun ended "
 
 

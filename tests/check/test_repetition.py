@@ -12,7 +12,8 @@ import pytest
 from modular_tf.check.device.memory import must_return_memory
 from modular_tf.check.device.workspace import expect_apart
 from modular_tf.check.expectation import Deviation
-from modular_tf.check.under_load import must_not_grow
+from modular_tf.check.options import Options
+from modular_tf.check.under_load import must_not_grow, rounds_of
 
 _ROUNDS = 200
 _SIZE, _FEW_ROUNDS = 8 << 20, 16
@@ -43,6 +44,12 @@ def test_what_leaks_now_and_then_is_seen(opened, every, rounds):
         must_not_grow(work, rounds, "opening")
 
 
+def test_a_leak_is_seen_long_before_nothing_can_be_opened(opened):
+    with pytest.raises(Deviation, match="opening leaves descriptors behind"):
+        must_not_grow(lambda: opened.append(_open()), 2000, "opening")
+    assert len(opened) < _ROUNDS
+
+
 @pytest.mark.parametrize(("size", "rounds"), [(0, _ROUNDS), (30, _ROUNDS), (1, 2)])
 def test_a_pool_that_fills_is_no_leak(opened, size, rounds):
     must_not_grow(lambda: len(opened) < size and opened.append(_open()), rounds, "opening")
@@ -58,6 +65,11 @@ def test_mappings_are_seen():
 
         with pytest.raises(Deviation, match="mapping leaves mappings behind"):
             must_not_grow(work, _ROUNDS, "mapping")
+
+
+@pytest.mark.parametrize(("repeat", "most", "rounds"), [(20, 5000, 20), (300, 256, 256)])
+def test_the_option_decides_how_often(repeat, most, rounds):
+    assert rounds_of(Options(repeat=repeat), most) == rounds
 
 
 # ---- The memory of a device ----

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import random
+from itertools import chain, repeat
 
 import pytest
 
 from modular_tf.check.filesystem.sequence_steps import script
 from modular_tf.check.outcome import Pass
+from modular_tf.check.run import replayed
 from modular_tf.check.sequences import (
     Failure,
     Replay,
@@ -17,8 +20,9 @@ from modular_tf.check.sequences import (
     search,
     step_strategy,
 )
+from modular_tf.check.settings import CheckSettings
 from modular_tf.errors import ConfigError
-from tests.check.building import defective_plugin
+from tests.check.building import DEFECT_VARIABLE, defective_plugin
 
 PROGRAM = (
     ("write", ["é*", ["00ff61"]]),
@@ -53,6 +57,16 @@ def test_what_is_no_replay_is_refused(token):
 def test_what_is_no_program_is_refused(program):
     with pytest.raises(ConfigError, match="--replay"):
         Replay.from_token(Replay("FS-320", Pass.RAW, "", None, program).token())
+
+
+@pytest.mark.parametrize(
+    ("check_id", "reached"), [("XX-1", Pass.RAW), ("FS-157", Pass.RAW), ("SE-300", Pass.LIBRARY)]
+)
+def test_a_replay_of_no_check_of_sequences_is_refused(check_id, reached):
+    replay = Replay(check_id, reached, None, 0, ())
+
+    with pytest.raises(ConfigError, match=f"no check {check_id} tries random sequences"):
+        replayed(replay, None, CheckSettings(), print)
 
 
 def test_a_program_is_shown_as_statements():
@@ -124,6 +138,12 @@ def test_a_hunt_that_finds_nothing_has_tried_all_and_the_same_seed_tries_the_sam
     assert tried(4) == tried(4) != tried(5)
 
 
+def test_what_fails_at_times_is_found():
+    outcomes = chain([None] * 6, [Failure("it is wrong at times")], repeat(None))
+
+    assert _searched(lambda _: next(outcomes))[1] == Failure("it is wrong at times")
+
+
 def test_steps_that_do_not_matter_are_left_out_while_there_is_time():
     steps = tuple(("stat", [str(n)]) for n in range(50))
     program = (*steps[:20], ("a", []), *steps[20:45], ("b", []), *steps[45:])
@@ -139,31 +159,74 @@ def test_steps_that_do_not_matter_are_left_out_while_there_is_time():
 # In a process of its own: what watches a child ends all that the process has started, here the
 # servers of other tests.
 _WORKER = """
-    import signal, sys
+    import json, signal, sys
     from modular_tf.check.catalogue import all_checks
+    from modular_tf.check.expectation import Blocked
     from modular_tf.check.filesystem import sequence_steps
     from modular_tf.check.filesystem.session import FilesystemSession
     from modular_tf.check.outcome import Pass
     from modular_tf.check.sequences import SequenceWorker
     from modular_tf.check.target import Target
 
-    path, scratch, hangs, seconds = sys.argv[1:]
+    path, scratch, scheme, hangs, seconds, program = sys.argv[1:]
     if hangs == "step":
         sequence_steps.perform = lambda ground, program: signal.pause()
-    else:
+    if hangs == "end":
         FilesystemSession.close = lambda session: signal.pause()
-    target = Target(path, "filesystem", Pass.RAW, scheme="defect", scratch=scratch)
+    target = Target(path, "filesystem", Pass.RAW, scheme=scheme, scratch=scratch)
     with SequenceWorker(target, all_checks()["FS-320"], float(seconds)) as worker:
-        failure = worker.perform([("write", ["a", []])])
-        print(failure and failure.message)
+        try:
+            for _ in range(2):  # the process may be another one
+                print(worker.perform(json.loads(program)))
+        except Blocked as blocked:
+            print(blocked)
 """
+_WRITE = ("write", ["a", []])
+_CRASHES = (_WRITE, ("copy_file", ["a", "b"]), ("rename_file", ["b", "d"]))
+_REPLACES = (_WRITE, ("write", ["replaced", []]), ("rename_file", ["a", "replaced"]))
+_READS = (("write", ["middle", ["6162"]]), ("read", ["middle", 1, 4]))
+
+
+@pytest.fixture
+def performed(run_forked, tmp_path):
+    """Return what a worker reports of a program that it performs twice."""
+
+    def perform(program, defect="", *, scheme="defect", hangs="", seconds=60):
+        given = (defective_plugin("filesystem"), tmp_path, scheme, hangs, seconds)
+        environment = {DEFECT_VARIABLE: defect}
+        done = run_forked(_WORKER, *given, json.dumps(program), env=environment)
+        return done.stdout.splitlines()
+
+    return perform
 
 
 @pytest.mark.parametrize(
-    ("hangs", "seconds", "said"), [("step", 1, "did not return within 1 s"), ("end", 4, "None")]
+    ("program", "defect", "reported"),
+    [
+        (_CRASHES, "", ["None"]),
+        (_CRASHES, "FS-320", ["crashed with SIGSEGV", "rename_file", "copy_file"]),
+        (_REPLACES, "FS-236", ["rename_file", "ALREADY_EXISTS"]),
+        (_READS, "FS-157", ["what read('middle', 1, 4) gave"]),
+    ],
 )
-def test_a_worker_that_hangs_is_ended(run_forked, tmp_path, hangs, seconds, said):
-    """The worker's own step waits, as a plugin would that never comes back, or its end does."""
-    done = run_forked(_WORKER, defective_plugin("filesystem"), tmp_path, hangs, seconds)
+def test_a_worker_reports_a_crash_and_what_differs_from_the_model(
+    performed, program, defect, reported
+):
+    lines = performed(program, defect)
 
-    assert said in done.stdout
+    assert len(lines) == 2
+    assert [part for part in reported for line in lines if part not in line] == []
+
+
+def test_a_worker_whose_plugin_cannot_be_loaded_blocks(performed):
+    (line,) = performed([_WRITE], scheme="none")
+
+    assert line == "scheme 'none' is not usable: the plugin does not name it"
+
+
+@pytest.mark.parametrize(
+    ("hangs", "seconds", "reported"), [("step", 1, "did not return within 1 s"), ("end", 4, "None")]
+)
+def test_a_worker_that_hangs_is_ended(performed, hangs, seconds, reported):
+    """The worker's own step waits, as a plugin would that never comes back, or its end does."""
+    assert all(reported in line for line in performed([_WRITE], hangs=hangs, seconds=seconds))

@@ -123,6 +123,11 @@ def test_a_wrong_file_is_refused_with_the_reason(settings_of, text, about):
         settings_of(text)
 
 
+def test_a_file_that_is_not_there_is_an_error(tmp_path):
+    with pytest.raises(ConfigError, match="cannot be read"):
+        decided("", path=str(tmp_path / "none.toml"))
+
+
 def test_the_nearest_file_above_is_found(tmp_path):
     below = tmp_path / "a" / "b"
     below.mkdir(parents=True)

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from modular_tf.abi.status_codes import Code
+from modular_tf.check.device.by_slots import SlotMemory
 from modular_tf.check.device.session import DeviceSession
 from modular_tf.check.outcome import Pass
 from modular_tf.check.target import Target
@@ -222,6 +223,32 @@ def fail_events():
         assert device.nanoseconds(timer).value == 0
 
 
+def refuse_operands(device):
+    """Memory that is missing, and ranges that overlap, by OpenCL's own names of the error."""
+    device.deallocate(SlotMemory(4096, 8))  # not the device's: left alone
+    stream, memory = device.stream(), device.memory(64)
+    missing = device.mem_zero(stream, SlotMemory(0, 8), 8)
+    overlap = device.memcpy_dtod(stream, memory.part(8, 16), memory, 16)
+    assert [code_and_message(answer) for answer in (missing, overlap)] == [
+        (Code.INVALID_ARGUMENT, "clEnqueueSVMMemFill: CL_INVALID_VALUE (-30)"),
+        (Code.INVALID_ARGUMENT, "clEnqueueSVMMemcpy: CL_MEM_COPY_OVERLAP (-8)"),
+    ]
+    device.done(stream)
+
+
+def destroy_streams_in_use(device):
+    """From inside a callback: OpenCL and the thread that is left finish the rest."""
+    stream, other = device.create_stream().value, device.stream()
+    gate, log = device.held(stream), []
+    device.call_back(stream, lambda: device.destroy_stream(stream))
+    for _ in range(3):
+        device.call_back(stream, lambda: log.append("behind"))
+    device.create_stream_dependency(other, stream).must_be_ok()
+    gate.open()
+    device.done(other)
+    assert log == ["behind"] * 3
+
+
 def leave_to_the_end(device):
     """What nobody gives back goes with the device."""
     device.access.allocate(64)
@@ -241,6 +268,8 @@ else:
         refuse_callbacks,
         lack_memory,
         fail_commands_later,
+        refuse_operands,
+        destroy_streams_in_use,
         leave_to_the_end,
     ):
         with raw_device(LIBRARY) as one:

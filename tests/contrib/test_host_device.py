@@ -15,6 +15,7 @@ import pytest
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.device import entry_trial
+from modular_tf.check.device.by_slots import SlotMemory
 from modular_tf.check.device.operations import OPERATIONS
 from modular_tf.device.streams.event import EventStatus
 from tests.contrib.built_plugin import installed_plugin
@@ -179,7 +180,8 @@ def test_a_timer_that_was_not_stopped_shows_nothing(device):
     assert device.nanoseconds(timer).value == 0
 
 
-def test_memory_of_the_host_is_not_counted_as_the_devices(device):
+def test_memory_that_is_not_the_devices_is_left_alone_and_not_counted(device):
+    device.deallocate(SlotMemory(4096, 8))
     device.host_block(1 << 16)
     device.unified_block(1 << 16)
     stats = device.get_allocator_stats().value

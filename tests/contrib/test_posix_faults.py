@@ -101,7 +101,9 @@ def make_sparse(disk, name):
 
 
 @pytest.mark.parametrize("first", [1, 3], ids=["at once", "later"])
-@pytest.mark.parametrize("error", [errno.ENOSYS, errno.EXDEV, errno.EPERM])
+@pytest.mark.parametrize(
+    "error", [errno.ENOSYS, errno.EINVAL, errno.EXDEV, errno.EOPNOTSUPP, errno.EPERM]
+)
 def test_what_the_kernel_does_not_offer_is_done_otherwise(disk, error, first):
     short = "copy_file_range short 1000"
     refused = [short, f"copy_file_range fail {error} {first} 0"]

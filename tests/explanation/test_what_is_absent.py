@@ -4,6 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from modular_tf.loading.published import canonical_scheme, known_packages
 from modular_tf.service.configuration import Config
 
 
@@ -31,6 +32,17 @@ def test_a_well_known_scheme_is_named_with_its_package(make_service, why, name, 
     assert f"scheme {proper!r} comes with the package {package}" in answer.of("package")
     assert f"modular-tf fetch {package}" in answer.text
     assert not any("did you mean" in text for text in answer.of("suggestion"))
+
+
+def test_every_scheme_of_a_package_has_one_name():
+    aliases = {"az": "abfs abfss wasb wasbs", "gs": "gcs", "hdfs": "swebhdfs webhdfs"}
+    aliases |= {"s3": "s3a s3n"} | dict.fromkeys(("har", "http", "https", "oss", "viewfs"), "")
+    schemes = [scheme for package in known_packages() for scheme in package.schemes]
+
+    assert sorted(schemes) == sorted(aliases)
+    for scheme in schemes:
+        names = [scheme, scheme.upper(), *aliases[scheme].split()]
+        assert {canonical_scheme(name) for name in names} == {scheme}
 
 
 def test_a_package_that_is_installed_and_refused_is_not_offered_again(
@@ -85,7 +97,7 @@ def test_nothing_is_suggested_that_means_something_else(make_service, why):
     assert why(service, "GPU").of("suggestion") == []
 
 
-def test_every_place_is_told_with_what_it_gave(plugin_file, make_service, why, tmp_path):
+def test_every_place_is_named_with_what_it_gave(plugin_file, make_service, why, tmp_path):
     plugin_file("here/liba.so")
     config = Config(plugin_dirs=(str(tmp_path / "here"), str(tmp_path / "absent")))
     searched = why(make_service(config=config), "nonsense").of("searched")

@@ -59,17 +59,17 @@ def main():
         served = what_serves(service, Path(folder))
         (record,) = (found for found in report.plugins if found.path == library)
         state = record.state.value
-        said = [reason.as_dict() for reason in (*record.reasons, *record.warnings)]
+        reasons = [reason.as_dict() for reason in (*record.reasons, *record.warnings)]
         why = list(service.why(record.name).lines)
         if _MOMENT and "_tables_" in library:
             Path(_MOMENT).touch()
             use_until_the_end(service)
-    told = {"state": state, "said": said, "served": served, "why": why}
+    answer = {"state": state, "reasons": reasons, "served": served, "why": why}
     if _MOMENT:
         Path(_MOMENT).touch()
         if "_later_" in library:
             time.sleep(60)
-    sys.stdout.write("\n" + json.dumps(told) + "\n")
+    sys.stdout.write("\n" + json.dumps(answer) + "\n")
 
 
 main()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _APPLICATION = Path(__file__).with_name("application.py")
 _SERVES = ["before://", "after://", "ram://", "files", "HOST_CPU"]
 _TIMEOUT_S = 120.0
-_MOST_SAID = 300
+_MOST_OF_OUTPUT = 300
 
 
 class Outcome(NamedTuple):
@@ -29,7 +29,7 @@ class Outcome(NamedTuple):
     Attributes:
         library: The library.
         state: What became of it; how the application ended, where that did.
-        reason: What the user is told of it.
+        reason: What the user is answer of it.
         served: What the application still served.
     """
 
@@ -44,7 +44,7 @@ class Outcome(NamedTuple):
             return f"the application was {self.state} and served {self.served}: {self.reason}"
         if self.state not in self.library.states:
             return f"it is {self.state}, expected {sorted(self.library.states)}"
-        return None if self.reason else "nothing is said of it"
+        return None if self.reason else "no reason is given"
 
 
 def outcome_of(library, folder):
@@ -79,22 +79,24 @@ def _outcome_of(library, folder):
             ended = run_in_group(command, cwd=folder, env=environment, timeout=_TIMEOUT_S)
         return _outcome_of_end(library, command, ended.stderr, folder)
     if ended.returncode != 0:
-        return Outcome(library, f"ended with {ended.returncode}", ended.stderr[-_MOST_SAID:], [])
-    told = json.loads(ended.stdout.splitlines()[-1])
-    return Outcome(library, told["state"], _reason(told["said"]), told["served"])
+        return Outcome(
+            library, f"ended with {ended.returncode}", ended.stderr[-_MOST_OF_OUTPUT:], []
+        )
+    answer = json.loads(ended.stdout.splitlines()[-1])
+    return Outcome(library, answer["state"], _reason(answer["reasons"]), answer["served"])
 
 
-def _outcome_of_end(library, command, said, folder):
-    """Look at what is said of a library that ended an application, then and to the next one."""
-    line = next((line for line in said.splitlines() if library.ends in line), "")
+def _outcome_of_end(library, command, output, folder):
+    """Look at what names a library that ended an application, at its end and in the next one."""
+    line = next((line for line in output.splitlines() if library.ends in line), "")
     if not line:
-        return Outcome(library, "named by nobody", said[-_MOST_SAID:], [])
+        return Outcome(library, "named by nobody", output[-_MOST_OF_OUTPUT:], [])
     ended = run_in_group(command, cwd=folder, env=_environment(folder), timeout=_TIMEOUT_S)
     if ended.returncode != 0:
         return Outcome(library, f"ended the next with {ended.returncode}", ended.stderr, [])
-    told = json.loads(ended.stdout.splitlines()[-1])
-    known = any("LD-130" in fact for fact in told["why"])
-    return Outcome(library, "named" if known else "known to nobody", line, told["served"])
+    answer = json.loads(ended.stdout.splitlines()[-1])
+    known = any("LD-130" in fact for fact in answer["why"])
+    return Outcome(library, "named" if known else "known to nobody", line, answer["served"])
 
 
 def _good(scheme):
@@ -108,5 +110,5 @@ def _environment(folder):
     return own
 
 
-def _reason(said):
-    return "; ".join(f"{one['message']} ({one['rule']})" for one in said)
+def _reason(reasons):
+    return "; ".join(f"{one['message']} ({one['rule']})" for one in reasons)

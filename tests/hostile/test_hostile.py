@@ -16,6 +16,7 @@ SAMPLE = [
     "device-exit-later-init",
     "filesystem-cancel-later-init",
     "device-overwrite-tables-later-init",
+    "filesystem-hang-at-exit-init",
     "filesystem-crash-when-unloaded-init",
     "device-mappings-init",
 ]

@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from modular_tf.check.project_template.project import project_names
+from modular_tf.check.project_template.project import project_names, render_project
+from tests.architecture.document import blocks
 from tests.project_template.building import built_library, run_tool
 
 NAMES = {
@@ -25,3 +26,17 @@ def test_it_shows_entry_points_alone_and_conforms_beyond_what_is_promised(names)
 
     check = [sys.executable, "-m", "modular_tf", "check", library, "--level", "4"]
     run_tool(*check, *(f"--option={given}" for given in QUICKLY), cwd=library.parent)
+
+
+@pytest.mark.parametrize(
+    ("names", "shown"),
+    [(NAMES["filesystem"], "7\n"), (NAMES["device"], " [0.0, 0.0, 2.0]\n")],
+    ids=NAMES,
+)
+def test_the_program_in_its_readme_uses_it(names, shown, run_forked, tmp_path):
+    (tmp_path / "build").symlink_to(built_library(names).parent)
+    python = [
+        each.text for each in blocks(render_project(names)["README.md"]) if "mtf." in each.text
+    ]
+
+    assert "".join(run_forked(text).stdout for text in python).endswith(shown)

@@ -42,17 +42,17 @@ def test_every_command_works(kind, environment, tmp_path):
     names = project_names(kind, f"walked-{kind}")
     project = tmp_path / "project"
     write_project(names, str(project))
-    said = []
+    outputs = []
     for block in blocks((project / "README.md").read_text()):
         for command in _commands(block.language, block.text):
             done = run_in_group(command, cwd=project, env=environment, timeout=200)
             assert done.returncode == 0, f"{command[-1]}\n{done.stdout}{done.stderr}"
             assert not command[-1].startswith("modular-tf check") or done.stderr == ""
-            said.append((command[-1], done.stdout))
-    listed = next(out for command, out in said if command == "modular-tf list")
+            outputs.append((command[-1], done.stdout))
+    listed = next(out for command, out in outputs if command == "modular-tf list")
     found = next(line.split("\t") for line in listed.splitlines() if names.library in line)
 
-    assert any(f"lib{names.library}.so: conforms" in out for _, out in said)
+    assert any(f"lib{names.library}.so: conforms" in out for _, out in outputs)
     assert found[:2] == [names.library, "loaded"]
     source = found[4].split()[0]
     assert source == "tensorflow-plugins"

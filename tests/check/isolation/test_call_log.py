@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
+import json
+import os
+import signal
 import threading
 
 import pytest
 
 from modular_tf.check.call_log import CallLog
+from modular_tf.native.crash_report import report_crashes
+from modular_tf.processes.ending import ChildEnding
 
 
 @pytest.fixture
@@ -54,6 +60,28 @@ def test_the_last_call_is_that_of_the_thread_that_was_lost(log):
     for number in range(100):  # while others go on calling
         log.add(f"call {number}")
     assert log.calls(lost)[-2:] == ("call 99", "the crash")
+
+
+def test_a_crash_names_the_call_of_its_own_thread(log):
+    reads, writes = os.pipe()
+    if (child := os.fork()) == 0:
+        try:
+            report_crashes(writes)
+            log.add("the crash")
+            _add_in_a_thread(log, "another")
+            ctypes.string_at(8)
+        finally:
+            os._exit(1)
+    os.waitpid(child, 0)
+    os.close(writes)
+    ending = ChildEnding()
+    with os.fdopen(reads) as lines:
+        for line in lines:
+            ending.take(json.loads(line))
+
+    assert ending.fatal_signal == signal.SIGSEGV
+    assert log.calls(ending.thread)[-1] == "the crash"
+    assert log.calls()[-1] == "another"
 
 
 def test_memory_that_a_plugin_has_overwritten_does_no_harm(log):

@@ -119,9 +119,9 @@ def test_a_headline_says_what_is_known(ended, words):
     assert words in headline(ended)
 
 
-def test_the_message_of_the_host_itself_is_not_what_the_plugin_said():
-    said = "about to fall\nmodular_tf: SIGSEGV in plugin mine, read: the process ends [LD-130]\n"
-    lines = plugin_lines(plugin(_crash("FS-158", last_output=said)), verbose=False)
+def test_a_message_of_the_host_is_no_output_of_the_plugin():
+    output = "about to fall\nmodular_tf: SIGSEGV in plugin mine, read: the process ends [LD-130]\n"
+    lines = plugin_lines(plugin(_crash("FS-158", last_output=output)), verbose=False)
     text = "\n".join(map(str, lines))
 
     assert "about to fall" in text

@@ -76,6 +76,18 @@ def test_what_is_no_report_is_refused(tmp_path, text):
 # ---- JUnit ---------------------------------------------------------------------------------------
 
 
+def test_junit_counts_what_it_holds():
+    (suite,) = ET.fromstring(junit(WHOLE))
+
+    assert suite.get("tests") == str(len(ALL_KINDS))
+    for counter, part, number in (
+        ("failures", "failure", 1),
+        ("errors", "error", 3),
+        ("skipped", "skipped", 3),
+    ):
+        assert suite.get(counter) == str(number) == str(len(suite.findall(f"testcase/{part}")))
+
+
 def test_junit_has_a_suite_for_each_subject_of_each_library_and_holds_strange_names():
     def names_of_suites(value):
         return [suite.get("name") for suite in ET.fromstring(junit(value))]

@@ -27,7 +27,7 @@ _OTHER = {verdict: outcome("FS-156", verdict) for verdict in Verdict}
 
 
 @pytest.mark.parametrize(
-    ("made", "said"),
+    ("made", "expected"),
     [
         (report(_GOOD), Conformance.CONFORMS),
         (report(_GOOD, _SKIPPED), Conformance.CONFORMS),
@@ -46,21 +46,21 @@ _OTHER = {verdict: outcome("FS-156", verdict) for verdict in Verdict}
         (report(), Conformance.UNCHECKED),
     ],
 )
-def test_text_badge_page_and_the_rest_have_one_verdict(made, said):
+def test_text_badge_page_and_the_rest_have_one_verdict(made, expected):
     (plugin,) = made.plugins
     page = html_page(made).decode()
     verdicts = re.findall(r'<section>.*?<p><span class="verdict \w+">(.*?)</span>', page, re.DOTALL)
 
-    assert plugin.conformance is made.conformance is said
-    assert plugin.has_checked is (said is not Conformance.UNCHECKED)
-    assert str(summary_line(plugin)).startswith(f"libmine.so: {said.value}")
-    assert ET.fromstring(badge(made)).get("aria-label").startswith(f"modular-tf: {said.value}")
-    assert verdicts == [said.value]
-    conforms = said is Conformance.CONFORMS
+    assert plugin.conformance is made.conformance is expected
+    assert plugin.has_checked is (expected is not Conformance.UNCHECKED)
+    assert str(summary_line(plugin)).startswith(f"libmine.so: {expected.value}")
+    assert ET.fromstring(badge(made)).get("aria-label").startswith(f"modular-tf: {expected.value}")
+    assert verdicts == [expected.value]
+    conforms = expected is Conformance.CONFORMS
     assert made.conforms is plugin.conforms is as_json(made)["conforms"] is conforms
     suites = ET.fromstring(junit(made))
     bad = [*suites.iterfind(".//failure"), *suites.iterfind(".//error")]
-    assert bool(bad) is (said in {Conformance.DEVIATES, Conformance.UNKNOWN})
+    assert bool(bad) is (expected in {Conformance.DEVIATES, Conformance.UNKNOWN})
 
 
 @pytest.mark.parametrize(

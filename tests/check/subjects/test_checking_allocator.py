@@ -80,6 +80,18 @@ def test_a_misuse_is_reported_once_and_the_process_goes_on(run_checked):
 
 
 @with_allocator
+def test_many_misuses_are_counted_and_the_last_ones_are_kept(run_checked):
+    code = """
+        for _ in range(200): subject.overrun()
+        count = heap.use().violations
+        print(count, heap.violation(0), heap.violation(count - 1), heap.violation(count), sep="; ")
+    """
+
+    overrun = "heap block of 10 bytes overrun: byte 10 is 0x78"
+    assert run_checked(code) == [f"200; None; {overrun}; None"]
+
+
+@with_allocator
 def test_what_is_right_is_not_reported(run_checked):
     """Neither what Python itself does, nor threads, nor children of a fork among threads."""
     code = """
@@ -187,7 +199,12 @@ def test_a_look_goes_as_deep_as_it_is_asked_for_and_reports_each_misuse_once(run
 
 @with_allocator
 def test_blocks_that_pile_up_are_a_leak(run_checked):
+    """Of the plugin alone: a call that raises has ended too, and other threads do not count."""
     code = """
+        try: watch.call(divmod, 1, 0)
+        except ZeroDivisionError: pass
+        must_not_grow(lambda: subject.allocate(10), 200, "work of the host")
+        must_not_grow(lambda: watch.call(subject.allocate_in_a_thread), 200, "work of a thread")
         def leak(): watch.call(subject.allocate, 10)
         def give_back(): release(watch.call(subject.allocate, 10))
         must_not_grow(give_back, 200, "keeping")

@@ -45,6 +45,15 @@ class _Store:
     def _delete_file(self, uri):
         return self._delete(uri, "file")
 
+    def _recursively_create_dir(self, uri):
+        self.entries[uri] = "directory"
+        return Answer(0)
+
+    def _delete_recursively(self, uri):
+        for path in [path for path in self.entries if f"{path}/".startswith(f"{uri}/")]:
+            del self.entries[path]
+        return Answer(0)
+
     def _delete_dir(self, uri):
         return self._delete(uri, "directory")
 
@@ -76,16 +85,29 @@ def test_a_store_without_directories_has_a_root_all_the_same(store):
     assert _made(store).startswith("zz://host/mine/")
 
 
-def test_in_the_end_nothing_of_ours_is_left_and_all_else_is():
+@pytest.mark.parametrize(
+    ("slots", "levels"),
+    [
+        (_STEPS, ["zz://host", "zz://host/mine"]),  # parents are made one by one, or by the plugin
+        ((*_STEPS, "recursively_create_dir", "delete_recursively"), []),
+    ],
+    ids=["one by one", "at once"],
+)
+def test_a_root_has_its_parents_and_in_the_end_nothing_of_ours_is_left(slots, levels):
+    store = _Store(*slots)
+    made = _made(store)
+    assert [*store.entries][: len(levels)] == levels
+    assert [*store.entries][-1] == made
+
     entries = ["zz://host", "zz://host/mine", "zz://host/mine/other"]
-    store, roots = _Store(*_STEPS, entries=entries), _roots()
+    store, roots = _Store(*slots, entries=entries), _roots()
     made = roots.make(store, "FS-156")
     store.entries |= {f"{made}/d": "directory", f"{made}/d/e": "directory", f"{made}/d/f": "file"}
     roots.remove(store, made)
     roots.close(store)
     assert list(store.entries) == entries
 
-    untouched = _Store(*_STEPS, entries=["zz://host"])  # nothing was made in it
+    untouched = _Store(*slots, entries=["zz://host"])  # nothing was made in it
     _roots().close(untouched)
     assert untouched.deleted == []
 

@@ -58,7 +58,7 @@ def test_with_it_a_good_plugin_conforms(check):
     assert "ASAN_OPTIONS=detect_leaks=0" in done.stderr
 
 
-def test_what_the_sanitizer_reports_is_told(check):
+def test_what_the_sanitizer_reports_is_in_the_report(check):
     done = check("overrun", "--only", "FS-256", "--root", "ram://root", **QUIET)
 
     assert done.returncode == Exit.NO
