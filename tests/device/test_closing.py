@@ -120,6 +120,23 @@ def test_all_devices_of_a_platform_are_done_before_anything_goes(lifetime):
         assert closer.errors == []
 
 
+def test_two_devices_that_use_each_others_memory_may_close_at_once(lifetime):
+    with lifetime.devices() as [first, second]:
+        theirs, ours = first.allocate(SIZE), second.allocate(SIZE)
+        streams = first.create_stream(), second.create_stream()
+        lifetime.hold("work")
+        for stream in streams:
+            stream.memcpy_dtod(ours, theirs)
+            stream.memcpy_dtod(theirs, ours)
+        closers = [started(device.executor.close) for device in (first, second)]
+        give_time()
+        lifetime.let_go("work")
+        for closer in closers:
+            closer.join(30)
+            assert not closer.is_alive()
+            assert closer.errors == []
+
+
 def test_who_closes_a_device_is_told_what_another_close_has_found(recording):
     with recording.devices() as [first, second]:
         memory, stream = first.allocate(SIZE), second.create_stream()
