@@ -146,6 +146,15 @@ def test_a_suspect_that_ends_a_process_is_added_and_after_its_release_one_more(s
     assert memory().recall(SHA256) is not None
 
 
+def test_an_ended_call_that_is_taken_twice_counts_once():
+    calls = [_loading(time)._replace(kind="call", call="read") for time in (1.0, 2.0)]
+    for _ in range(2):
+        memory().take(calls, Notes(PrivateDirectory(None)))
+
+    assert len(memory().ended_calls(SHA256)) == 2
+    assert memory().recall(SHA256) is None
+
+
 # -- bounds and places -----------------------------------------------------------------------
 
 LONG = Incident.of(Violation("LD-066", "\u00e9" * 170_000), last_output="\x1b" * 170_000)
