@@ -137,7 +137,7 @@ def test_two_devices_that_use_each_others_memory_may_close_at_once(lifetime):
             assert closer.errors == []
 
 
-def test_who_closes_a_device_is_told_what_another_close_has_found(recording):
+def test_a_failure_of_work_is_raised_by_the_close_of_its_own_device(recording):
     with recording.devices() as [first, second]:
         memory, stream = first.allocate(SIZE), second.create_stream()
         stream.memset(memory, 1)

@@ -106,7 +106,7 @@ def test_what_an_old_library_failed_with_survives_an_interrupt_in_the_next(close
     close()
 
 
-def test_what_fails_after_another_thread_has_closed_the_service_is_told(close_of_leftovers):
+def test_what_fails_after_another_thread_has_closed_the_service_is_raised(close_of_leftovers):
     """The other one calls close at once as well, and comes to its end first."""
 
     def close_by_another_thread_and_fail():
