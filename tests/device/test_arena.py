@@ -205,6 +205,15 @@ def test_memory_in_pieces_and_more_than_the_limit_are_named_as_such(memory):
         arena.allocate(2048)
 
 
+def test_many_regions_are_not_all_drawn(memory):
+    arena = memory.arena(garbage_collection=False)
+    memory.capacity = 0
+    for _ in range(30):
+        memory.capacity += 256
+        arena.allocate(256)
+    assert "and 6 more regions" in arena.picture()
+
+
 # -- who keeps what alive, and closing -----------------------------------------------------------
 
 

@@ -120,7 +120,24 @@ def test_all_devices_of_a_platform_are_done_before_anything_goes(lifetime):
         assert closer.errors == []
 
 
-def test_who_closes_a_device_is_told_what_another_close_has_found(recording):
+def test_two_devices_that_use_each_others_memory_may_close_at_once(lifetime):
+    with lifetime.devices() as [first, second]:
+        theirs, ours = first.allocate(SIZE), second.allocate(SIZE)
+        streams = first.create_stream(), second.create_stream()
+        lifetime.hold("work")
+        for stream in streams:
+            stream.memcpy_dtod(ours, theirs)
+            stream.memcpy_dtod(theirs, ours)
+        closers = [started(device.executor.close) for device in (first, second)]
+        give_time()
+        lifetime.let_go("work")
+        for closer in closers:
+            closer.join(30)
+            assert not closer.is_alive()
+            assert closer.errors == []
+
+
+def test_a_failure_of_work_is_raised_by_the_close_of_its_own_device(recording):
     with recording.devices() as [first, second]:
         memory, stream = first.allocate(SIZE), second.create_stream()
         stream.memset(memory, 1)

@@ -272,7 +272,7 @@ def test_a_slot_of_loading(recording, slot, how, expected):
 
 
 @pytest.mark.parametrize("slot", TAKE_DOWN)
-def test_a_throwing_slot_of_the_end_is_told_after_all_have_run(recording, slot):
+def test_a_throwing_slot_of_the_end_is_reported_after_all_have_run(recording, slot):
     def use_and_close():
         with recording.devices() as [device, _]:
             assert works(device)

@@ -163,7 +163,7 @@ class TestClosing:
 
 
 class TestExhaustion:
-    def test_it_is_told_with_a_picture_and_the_device_still_works(self, recording):
+    def test_its_error_has_a_picture_and_the_device_still_works(self, recording):
         recording.use_bfc_allocator()
         with recording.devices(MemorySettings(limit_bytes=4 * MIB)) as [device, _]:
             held = device.allocate(3 * MIB)

@@ -96,6 +96,18 @@ def test_an_interrupted_end_of_a_stream_lets_nothing_go(lifetime):
                 break
 
 
+def test_an_interrupted_wait_at_the_end_of_a_stream_does_not_lose_it(lifetime, monkeypatch):
+    def interrupted(*_):
+        raise Interrupt
+
+    with lifetime.devices() as [device, _]:
+        stream = device.create_stream()
+        stream.memset(device.allocate(SIZE), 1)
+        monkeypatch.setattr("modular_tf.device.streams.stream._is_done", interrupted)
+        stream.close()
+        assert lifetime.alive("stream") == 0
+
+
 @pytest.mark.parametrize("point", ["before", "after"])
 def test_an_interrupted_end_of_host_memory_is_finished_by_a_close(lifetime, monkeypatch, point):
     def interrupted(thread):

@@ -153,7 +153,10 @@ def test_borrowed_memory_keeps_its_owner(recording, device):
     assert recording.count("deallocate") == 0
 
 
-def test_views_of_host_memory_keep_the_device(recording):
+@pytest.mark.parametrize("memory", ["cut by the plugin", "cut by the host"])
+def test_views_of_host_memory_keep_the_device(recording, memory):
+    if memory == "cut by the host":
+        recording.use_bfc_allocator()
     with recording.devices() as [device, _]:
         pinned = device.allocate_host(4)
         view = pinned.view

@@ -126,6 +126,14 @@ def test_unified_memory_needs_both_functions(steered, missing):
     assert steered.refused_for() == ["SE-026"]
 
 
+def test_details_without_functions_are_not_known(steered):
+    spoil(steered, DEVICE_FNS, without(*DETAILS))
+    with steered.load() as platform:
+        details = platform.device_details(0)
+    assert (details.numa_node, details.memory_bandwidth, details.gflops) == (None, None, None)
+    assert details.warnings == ()
+
+
 def test_slots_past_the_announced_size_count_as_null(steered):
     spoil(steered, EXECUTOR, {"struct_size": 272})
     error = steered.refusal()

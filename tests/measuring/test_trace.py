@@ -75,7 +75,11 @@ def test_the_file_is_whole_after_each_event_and_replaced_by_the_next_trace(servi
 
 
 def test_many_threads_write_one_trace_after_another(service, tmp_path):
-    fs = service.filesystem("ram")
+    fs, ended = service.filesystem("ram"), threading.Event()
+
+    def ask_until_the_end():
+        while not ended.is_set():
+            fs.path_exists("ram://")
 
     def ask(number):
         for i in range(100):
@@ -85,11 +89,14 @@ def test_many_threads_write_one_trace_after_another(service, tmp_path):
     with ThreadPoolExecutor(4) as pool:
         with mtf.trace(tmp_path / "t.json"):
             threads = list(pool.map(ask, range(8)))
-        asking = [pool.submit(ask, number) for number in range(40)]
-        for number in range(10):
-            with mtf.trace(tmp_path / f"{number}.json"):
-                fs.stat("ram://")
-            assert "stat" in names(events_of(tmp_path / f"{number}.json"))
+        asking = [pool.submit(ask_until_the_end) for _ in range(4)]
+        try:
+            for number in range(10):
+                with mtf.trace(tmp_path / f"{number}.json"):
+                    fs.stat("ram://")
+                assert "stat" in names(events_of(tmp_path / f"{number}.json"))
+        finally:
+            ended.set()
     for each in asking:
         each.result()
 

@@ -39,12 +39,12 @@ _STOPPED = """
 """
 
 
-def test_an_end_between_two_looks_is_told(run_forked):
+def test_an_end_between_two_looks_is_reported(run_forked):
     told = run_forked(_ENDED_BETWEEN_TWO_LOOKS).stdout.splitlines()
 
     assert told[:2] == ["False", "True"]
     assert told[2].startswith("crashed with SIGSEGV")
 
 
-def test_a_stopped_child_is_told_from_one_that_has_ended(run_forked):
+def test_a_stopped_child_differs_from_one_that_has_ended(run_forked):
     assert run_forked(_STOPPED).stdout.split() == ["True", "None"]

@@ -119,12 +119,9 @@ def test_a_culprit_is_suspected_until_it_is_cleared():
     assert memory().suspicion(SHA256) is None
 
 
-@pytest.mark.parametrize(("clock", "first"), [(None, 1.0), (0.0, 1e9)], ids=["", "set back"])
-def test_processes_that_ended_at_once_count_once(monkeypatch, clock, first):
-    if clock is not None:
-        monkeypatch.setattr(quarantine_memory, "time", lambda: clock)
-    _accuse(first)
-    _accuse(2 * first)
+def test_processes_that_ended_at_once_count_once():
+    _accuse(1.0)
+    _accuse(2.0)
 
     assert memory().recall(SHA256) is None
 
@@ -144,6 +141,15 @@ def test_a_suspect_that_ends_a_process_is_added_and_after_its_release_one_more(s
     assert memory().recall(SHA256) is None
     _accuse(5e9, was_suspect=True)
     assert memory().recall(SHA256) is not None
+
+
+def test_an_ended_call_that_is_taken_twice_counts_once():
+    calls = [_loading(time)._replace(kind="call", call="read") for time in (1.0, 2.0)]
+    for _ in range(2):
+        memory().take(calls, Notes(PrivateDirectory(None)))
+
+    assert len(memory().ended_calls(SHA256)) == 2
+    assert memory().recall(SHA256) is None
 
 
 # -- bounds and places -----------------------------------------------------------------------

@@ -155,7 +155,7 @@ def test_what_the_user_accepts_now_is_tried_again(plugin_file, trials):
     assert record_of(path).state is State.QUARANTINED
 
 
-def test_what_it_changes_of_a_process_is_told_once_it_is_mapped_too(plugin_file, trials):
+def test_changes_to_the_process_are_reported_once_it_is_mapped_too(plugin_file, trials):
     noted = (Violation("LD-069", "it changed the directory", "load"),)
     trials.answer = Finding(offer=Offer(("fixture",)), notes=noted)
     path = plugin_file("libnoted.so")

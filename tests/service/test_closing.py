@@ -10,6 +10,7 @@ from modular_tf.device import platform as platforms
 from modular_tf.errors import AbortedError, ClosedError, ResourceExhaustedError
 from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
 from modular_tf.service.configuration import Config
+from modular_tf.service.deferred_library import DeferredLibrary
 from modular_tf.service.reload.hot_reload import RetiredLibrary
 from modular_tf.service.service import PluginService
 from tests.fixtures.interrupts import Interrupt, interrupt, points
@@ -105,7 +106,7 @@ def test_what_an_old_library_failed_with_survives_an_interrupt_in_the_next(close
     close()
 
 
-def test_what_fails_after_another_thread_has_closed_the_service_is_told(close_of_leftovers):
+def test_what_fails_after_another_thread_has_closed_the_service_is_raised(close_of_leftovers):
     """The other one calls close at once as well, and comes to its end first."""
 
     def close_by_another_thread_and_fail():
@@ -216,6 +217,16 @@ def test_a_filesystem_that_is_opened_too_late_is_closed(plugin_file, make_servic
     (filesystem,) = made
     with pytest.raises(ClosedError):
         filesystem.path_exists("late://x")
+
+
+@pytest.mark.usefixtures("home")
+def test_no_library_is_mapped_after_the_close(plugin_file, make_service, monkeypatch):
+    service = make_service(plugin_file("liblate.so", scheme="late"), config=LAZY)
+    service.load()
+    library = service.entry("late").serving
+    close_during(service, lambda: service.filesystem("late"), monkeypatch, DeferredLibrary, "_open")
+
+    assert library.library is None
 
 
 @pytest.mark.usefixtures("home")

@@ -108,7 +108,7 @@ def test_exit_handlers_can_use_it_whenever_they_were_registered(
     assert counted["inits"] == counted["cleanups"] == 2
 
 
-def test_a_thread_that_is_not_waited_for_is_told_that_the_process_ends(run_python):
+def test_a_thread_that_nobody_waits_for_gets_the_error_that_the_process_ends(run_python):
     child = run_python(
         """
         import atexit, os, threading

@@ -108,7 +108,7 @@ def test_the_first_of_two_has_the_scheme_as_ever(plugin_file, serve):
     assert service.filesystem("fixture").plugin == "first"
 
 
-def test_a_refused_plugin_is_told_without_being_mapped(fixture_plugin, tmp_path, serve):
+def test_a_refused_plugin_is_reported_without_being_mapped(fixture_plugin, tmp_path, serve):
     path = tmp_path / "librefused.so"
     shutil.copyfile(fixture_plugin("filesystem-size-0"), path)
     with PluginService(config=UNTRIED, plugin_paths=[path], bundled=False) as mapped:
@@ -164,7 +164,7 @@ def test_a_memory_that_cannot_be_written_costs_nothing_but_time(plugin_file, ser
 # ---- What is not as it was -----------------------------------------------------------------------
 
 
-def test_a_scheme_that_is_gone_is_told(plugin_file, serve, monkeypatch):
+def test_a_scheme_that_is_gone_is_reported(plugin_file, serve, monkeypatch):
     service = serve(TRIED, plugin_file("libdifferent.so", scheme="promised"))
     monkeypatch.setenv("FIXTURE_SCHEME_NOW", "found")
 
@@ -205,7 +205,9 @@ def exchange(path, new):
     ("change", "said", "rule"),
     [(exchange, "LD-082", "LD-082"), (remove, "No such file", "LD-050")],
 )
-def test_another_file_is_not_opened_and_a_missing_one_told(plugin_file, serve, change, said, rule):
+def test_another_file_is_not_opened_and_a_missing_one_is_reported(
+    plugin_file, serve, change, said, rule
+):
     path = plugin_file("libchanged.so", scheme="before")
     service = serve(TRIED, path)
     change(path, plugin_file("new/libother.so", scheme="another"))

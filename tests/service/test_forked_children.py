@@ -61,7 +61,7 @@ NEW, OLD = [150_000, 3], 150_000
     ],
     ids=["of this package", "of others"],
 )
-def test_a_child_uses_devices_of_this_package_and_is_told_what_to_do_for_others(
+def test_a_child_uses_devices_of_this_package_and_gets_advice_for_others(
     run_forked, device_file, name, served
 ):
     *children, array, parent = json.loads(

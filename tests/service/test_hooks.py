@@ -110,7 +110,9 @@ def test_filesystems_and_devices_are_registered_once(make_service):
     assert service.report().hook_failures == ()
 
 
-def test_every_outcome_is_told_once_also_where_a_hook_fails(plugin_file, make_service, tmp_path):
+def test_every_outcome_is_reported_once_also_where_a_hook_fails(
+    plugin_file, make_service, tmp_path
+):
     plugin_file("liba.so")
     plugin_file("libb.so", "init-fails", scheme="bb")
     outcome, told = "modular_tf_outcome", []
@@ -365,7 +367,7 @@ def _generator_that_fails():
     ],
     ids=["raise", "no-lists", "nonsense-in-lists", "generators"],
 )
-def test_broken_hooks_stop_nothing_and_are_told(
+def test_broken_hooks_stop_nothing_and_are_reported(
     paths, filesystems, factories, plugin_file, make_service
 ):
     given = [

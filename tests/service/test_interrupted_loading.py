@@ -33,6 +33,7 @@ STEPS = [
     "modular_tf.opening:open_filesystem",
     "modular_tf.filesystem.registry:SchemeRegistration.fulfil",
     "modular_tf.filesystem.registry:SchemeRegistration.enter",
+    "modular_tf.service.plugin:Plugin.registered",
 ]
 DEVICE_STEPS = [
     "modular_tf.opening:map_file",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 from pathlib import Path
@@ -159,6 +160,28 @@ def test_an_array_of_another_service_is_refused():
 
         with pytest.raises(InvalidArgumentError, match="that of another plugin service"):
             one.device("CPU:0").op("Relu")(array)
+
+
+def test_kernel_objects_end_with_a_device_that_was_closed(tmp_path):
+    library = Path(shutil.copy(built_plugin("host_device"), tmp_path))
+
+    def used_executor():
+        device = service.device("CPU:0")
+        device.op("Relu")(np.ones(2, "float32"))
+        return device.executor
+
+    with open_service(library, built_plugin("host_kernels")) as service:
+        service.load()
+        old = used_executor()
+        other_bytes = library.read_bytes() + b"other"
+        library.unlink()
+        library.write_bytes(other_bytes)
+        service.refresh()
+        old.close()
+        used_executor()
+        del old
+        gc.collect()
+        assert (service.refresh(), service.draining) == ([], 0)
 
 
 @pytest.mark.parametrize("device_type", ["CPU", "DEFAULT"])

@@ -104,7 +104,7 @@ def test_a_long_companion_costs_the_plugin(tmp_path, hashed):
     assert LONG not in hashed
 
 
-def test_a_long_library_that_code_opens_is_told_and_not_read(tmp_path, monkeypatch, hashed):
+def test_a_long_library_that_code_opens_is_reported_and_not_read(tmp_path, monkeypatch, hashed):
     """Whether the plugin opened it, or another thread did, cannot be told in this process."""
     opened = opened_library(tmp_path / "libopened.so")
     lengthen(opened)

@@ -15,7 +15,7 @@ from modular_tf.rules.filesystem import FILES_USABLE, SCHEME_FREE, scheme_pinned
 FOUND = scheme_taken("s3", "b", "a").at("register")
 
 
-def test_a_rule_equals_its_id_and_tells_what_it_demands():
+def test_a_rule_equals_its_id_and_has_what_it_demands():
     assert mtf.Problem is mtf.Reason is mtf.Violation
     assert FOUND.rule == "FS-018" == FOUND.rule_id
     assert FOUND.rule.severity is FOUND.severity is mtf.Severity.ERROR

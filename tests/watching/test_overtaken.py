@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from modular_tf.discovery.file_identity import FileIdentity
 from modular_tf.errors import ClosedError
 from modular_tf.service import library_loading
-from modular_tf.service.report import State
+from modular_tf.service.reload.watching import Change
+from modular_tf.service.report import ChangeKind, State
 from tests.fixtures.interrupts import MOMENTS, call_at
 from tests.fixtures.matrices import sampled_product
 from tests.watching.conftest import summary, write
@@ -124,6 +126,17 @@ def test_a_successor_that_is_overwritten_within_one_tick_while_it_is_tried_is_tr
     serves_what_lies_there(service, path, "third")
 
 
+def test_a_file_that_changed_since_a_watch_found_it_whole_has_its_turn_later(service, put):
+    path = put(scheme="first")
+    service.load("x")
+    put(scheme="second")
+    whole = Change(path, ChangeKind.REPLACED, FileIdentity.at(path))
+    put(scheme="third")
+
+    assert service._hot_reload.follow([whole]) == []
+    assert service.schemes() == {"first": "x"}
+
+
 def test_a_plugin_that_is_removed_while_the_service_loads_is_not_registered(
     service, put, while_trying
 ):
@@ -135,7 +148,10 @@ def test_a_plugin_that_is_removed_while_the_service_loads_is_not_registered(
     assert service.schemes() == {}
 
 
-def test_two_refreshes_try_a_file_once(service, put, while_trying):
+@pytest.mark.parametrize(("before", "kind"), [([], "appeared"), (["other"], "replaced")])
+def test_two_refreshes_try_a_file_once(service, put, while_trying, before, kind):
+    for scheme in before:
+        put(scheme=scheme)
     service.load()
     put()
     judged = []
@@ -143,7 +159,7 @@ def test_two_refreshes_try_a_file_once(service, put, while_trying):
     service._pipeline.judge = lambda vetoes, _: judged.extend(vetoes) or judge(vetoes, _)
     while_trying(service.refresh)
 
-    assert summary(service.refresh()) == [("appeared", "x", "loaded")]
+    assert summary(service.refresh()) == [(kind, "x", "loaded")]
     assert [entry.plugin.name for entry in judged] == ["x"]
 
 

@@ -117,7 +117,7 @@ def test_a_removed_file_serves_what_is_open(service, put):
     assert bytes(region.view()) == b"content"
 
 
-def test_hooks_are_told(folder, put):
+def test_hooks_get_the_changes(folder, put):
     class Listener:
         def __init__(self):
             self.changes = []

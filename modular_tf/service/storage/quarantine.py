@@ -212,7 +212,6 @@ class QuarantineStore(Database):
     # -- rows -------------------------------------------------------------------------------------
 
     def _entry(self, sha256: str, name: str, path: str, incident: Incident, when: float) -> Entry:
-        when = when if 0 <= when < _LAST_TIME else time()
         return Entry(sha256, name[:_MOST_OF_A_NAME], path, incident, when, dict(self._host.parts))
 
     def _add(self, entry: Entry) -> Entry:
