@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import base64
 import dataclasses
-import socket
+from http import HTTPStatus
 
 import pytest
 
-from tests.fixtures.emulators import NO_PROXY, Store
+from tests.fixtures.emulators import NO_PROXY, Store, answering
 
 pytestmark = [pytest.mark.wild, pytest.mark.emulator]
 
@@ -72,51 +72,34 @@ def test_s3_refusals_are_brief(refusing, run_subject):
     run_subject(store, code, "without", without="remedies")
 
 
-_REFUSING_SERVER = """
-    import http.server, threading
-
-    class Refusal(http.server.BaseHTTPRequestHandler):
-        def answer(self):
-            self.rfile.read(int(self.headers.get("content-length") or 0))
-            self.send_response(403)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = answer
-
-        def log_message(self, *_):
-            pass
-
+_REFUSED_CALLS = """
     def put_at(name):
         put(name.removeprefix(f"{base}/"))
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Refusal)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
     for ask in (fs.stat, fs.path_exists, fs.read_file, fs.get_children, put_at):
         print(repr(str(expect_error(errors.PermissionDeniedError, ask, uri("file")))))
     """
 
 
-@pytest.fixture
-def port():
-    """A port on which nobody listens, until the child does."""
-    with socket.socket() as reserved:
-        reserved.bind(("127.0.0.1", 0))
-        return str(reserved.getsockname()[1])
+@pytest.fixture(scope="module")
+def forbidding(tmp_path_factory):
+    """The endpoint of a server that refuses all requests."""
+    with answering(tmp_path_factory.mktemp("forbidding"), HTTPStatus.FORBIDDEN) as endpoint:
+        yield endpoint
 
 
-def test_oss_refusals_are_not_found(port, run_subject):
-    uri = f"oss://fixture\x01id=nobody\x02key=secret\x02host=localhost:{port}"
-    store = Store("", uri, NO_PROXY)
-    child = run_subject(store, _REFUSING_SERVER, port)
+def test_oss_refusals_are_not_found(forbidding, run_subject):
+    host = forbidding.replace("http://127.0.0.1", "localhost")
+    store = Store("", f"oss://fixture\x01id=nobody\x02key=secret\x02host={host}", NO_PROXY)
+    child = run_subject(store, _REFUSED_CALLS)
     assert child.stdout.count("correct the id and the key") == 5
-    raw = run_subject(store, _REFUSING_SERVER, port, without="denied_message", status=1)
+    raw = run_subject(store, _REFUSED_CALLS, without="denied_message", status=1)
     assert "secret" not in child.stdout + child.stderr + raw.stdout + raw.stderr
 
 
-def test_gs_refusals_are_brief(port, run_subject):
-    environment = {"CLOUD_STORAGE_EMULATOR_ENDPOINT": f"http://127.0.0.1:{port}", **NO_PROXY}
-    child = run_subject(Store("", "gs://fixture", environment), _REFUSING_SERVER, port)
+def test_gs_refusals_are_brief(forbidding, run_subject):
+    environment = {"CLOUD_STORAGE_EMULATOR_ENDPOINT": forbidding, **NO_PROXY}
+    child = run_subject(Store("", "gs://fixture", environment), _REFUSED_CALLS)
     assert child.stdout.count("GOOGLE_APPLICATION_CREDENTIALS not set") == 5
 
 
