@@ -36,7 +36,7 @@ def with_environment(store, *left_out, **more):
 def test_s3_refusals_are_not_found(refusing, run_subject):
     """The plugin says NOT_FOUND for what it may not see, as if nothing were there."""
     store = refusing(refuse="InvalidAccessKeyId")
-    said = run_subject(
+    output = run_subject(
         store,
         """
         def read(name):
@@ -50,8 +50,8 @@ def test_s3_refusals_are_not_found(refusing, run_subject):
         """,
     ).stdout
     for words in (store.endpoint.removeprefix("http://"), "in 'fixture'", _USED):
-        assert said.count(words) >= 5
-    assert "refused stat in" in said
+        assert output.count(words) >= 5
+    assert "refused stat in" in output
     run_subject(store, "expect(fs.path_exists(uri('file')), False)", without="_find")
 
 
@@ -110,22 +110,22 @@ def test_az_refusals_are_internal(azure_store, run_subject):
         for ask in (fs.stat, fs.path_exists, fs.read_file, fs.get_children, fs.delete_file):
             print(repr(str(expect_error(errors.PermissionDeniedError, ask, uri("file")))))
         """
-    said = run_subject(store, code).stdout
-    assert said.count("correct TF_AZURE_STORAGE_KEY") == 5
-    assert key not in said
+    output = run_subject(store, code).stdout
+    assert output.count("correct TF_AZURE_STORAGE_KEY") == 5
+    assert key not in output
     run_subject(store, _STAT.format("errors.InternalError"), without="denied_message")
 
 
 def test_what_is_refused_is_reported_with_the_variables(refusing, run_subject):
     store = refusing(deny="write")
-    said = run_subject(store, "print(expect_error(errors.PermissionDeniedError, put, 'file'))")
-    assert "refused close in 'fixture'" in said.stdout
-    assert _USED in said.stdout
+    child = run_subject(store, "print(expect_error(errors.PermissionDeniedError, put, 'file'))")
+    assert "refused close in 'fixture'" in child.stdout
+    assert _USED in child.stdout
     refusing(deny="", refuse="AccessDenied")
     keys = {"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "HOME": "/nonexistent"}
-    said = run_subject(store, _STAT.format("errors.PermissionDeniedError"), env=keys).stdout
-    assert "AWS_SESSION_TOKEN not set" in said
-    assert "AWS_PROFILE" in said
+    output = run_subject(store, _STAT.format("errors.PermissionDeniedError"), env=keys).stdout
+    assert "AWS_SESSION_TOKEN not set" in output
+    assert "AWS_PROFILE" in output
 
 
 def test_a_missing_bucket_is_named_and_a_missing_file_takes_no_further_request(
@@ -214,8 +214,8 @@ def test_a_server_that_is_not_there_is_reported_with_the_variable(
     named = {} if endpoint is None else {"S3_ENDPOINT": endpoint.format(live=live)}
     store = with_environment(distant_s3, "S3_ENDPOINT", **named)
     code = {"": before, "file": _STAT.format("ConnectionError")}
-    said = run_subject(store, code, timeout=20).stdout
-    assert [word for word in words if word.format(live=live) not in said] == []
+    output = run_subject(store, code, timeout=20).stdout
+    assert [word for word in words if word.format(live=live) not in output] == []
 
 
 def test_no_key_in_a_uri_reaches_a_message_a_log_or_a_repr(oss_store, run_subject):
