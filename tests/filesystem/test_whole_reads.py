@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from modular_tf.errors import ModularTFError, NotFoundError
-from modular_tf.filesystem import plugin_filesystem
+from modular_tf.filesystem import plugin_filesystem, store_files
 from modular_tf.filesystem.files import SHORT_FILE, RandomAccessFile
 from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.store_files import PiecewiseReader
@@ -81,6 +81,20 @@ def test_a_read_in_pieces_ends_when_all_of_them_have_come():
 
     assert PiecewiseReader(file, 4, length=10).read(0, 10) == bytes(10)
     assert sorted(offset for offset, _ in file.reads) == [0, 4, 8]
+
+
+def test_pages_are_brought_before_anything_has_come(monkeypatch):
+    """A file of a store does not answer before."""
+    may_answer, brought, answers = threading.Event(), [], []
+    file = FileOfPython(10, lambda _: answers.append(may_answer.wait(20)))
+
+    def bring_pages(target):
+        brought.append(len(target))
+        may_answer.set()
+
+    monkeypatch.setattr(store_files, "bring_pages", bring_pages)
+    assert PiecewiseReader(file, 4).read(0, 10) == bytes(10)
+    assert (brought, answers) == ([10], [True] * 3)
 
 
 def test_bringing_pages_changes_no_byte():

@@ -12,11 +12,12 @@ from fsspec.implementations.dirfs import DirFileSystem
 from fsspec.implementations.local import LocalFileSystem
 from fsspec.implementations.memory import MemoryFile, MemoryFileSystem
 
-from modular_tf import IncompleteListingWarning, errors
+from modular_tf import IncompleteListingWarning, errors, gfile
 from modular_tf.filesystem.fsspec_bridge import FsspecOps, is_of_fsspec
 from modular_tf.filesystem.obstore_ops import ObstoreOps
 from modular_tf.filesystem.pyarrow_ops import PyarrowOps
 from modular_tf.filesystem.python_filesystem import PythonFilesystem
+from modular_tf.fsspec import ModularFileSystem
 from modular_tf.service.service import PluginService
 
 OF_DISKS = ("local", "pyarrow", "pyarrow below a path", "obstore")
@@ -449,6 +450,31 @@ def test_a_listing_tells_what_no_path_leads_to(keys):
     assert fs.listing("zz://both/two").names == ["child"]
     is_both = {name: fs.is_file_and_directory(f"zz://{name}") for name in ("both/two", "usual")}
     assert is_both == {"both/two": True, "usual": False}
+
+
+@pytest.mark.parametrize(
+    ("folder", "words"),
+    [("both", "'two' is a file"), ("dots", r"'\.\.' was left"), ("beside", "keys with '//'")],
+)
+def test_each_face_warns_of_what_it_leaves_out_and_moves_no_part_of_a_tree(keys, folder, words):
+    functions, files = gfile.using(keys), ModularFileSystem("zz", service=keys)
+    for face in (
+        lambda: functions.listdir(f"zz://{folder}"),
+        lambda: list(functions.walk(f"zz://{folder}")),
+        lambda: files.ls(folder, detail=False),
+        lambda: files.ls(folder),
+        lambda: files.find(folder),
+        lambda: list(files.walk(folder)),
+        lambda: files.du(folder),
+    ):
+        with pytest.warns(IncompleteListingWarning, match=f"zz://{folder}: .*{words}"):
+            face()
+    store = keys.filesystem_for("zz://").fs.store
+    before = set(store)
+    for change in (files.copy, files.mv):
+        with pytest.raises(errors.DataLossError):
+            change(folder, "new", recursive=True)
+    assert set(store) == before
 
 
 class ShowsMarkers(MemoryFileSystem):

@@ -142,7 +142,7 @@ KEYS = (
     *("slashes/a//b", "beside/a", "beside//b", "both/two", "both/two/child", "marked/"),
     "marked/a",
 )
-SAID = {
+NAMED = {
     "slashes": "keys with '//'",
     "beside": "keys with '//'",
     "both": "'two' is a file and a dir",
@@ -154,12 +154,12 @@ def name_what_no_path_leads_to(client):
     for key in KEYS:
         stored(f"{client}-odd/{key}", b"" if key.endswith("/") else key.encode())
     by_fsspec().get(f"{top}/marked", "marked", recursive=True)
-    for folder, named in SAID.items():
+    for folder, named in NAMED.items():
         with pytest.raises(errors.ModularTFError) as caught:
             by_fsspec().get(f"{top}/{folder}", folder, recursive=True)
         # The error of obstore itself names a path with "//".
-        said = str(caught.value)
-        assert named in said or (client.startswith("obstore") and "//" in said), said
+        message = str(caught.value)
+        assert named in message or (client.startswith("obstore") and "//" in message), message
         try:  # a client removes all that its store has, or fails
             is_removed = not any(mine().delete_recursively(f"mine://{top}/{folder}"))
         except errors.ModularTFError:

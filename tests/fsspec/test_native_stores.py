@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from textwrap import dedent
 from urllib.parse import urlsplit
 
@@ -357,44 +355,11 @@ def test_a_wrong_key_of_azure_is_a_denied_permission(client, azure_store, obstor
     assert_fails(fs, "fixture", errors.PermissionDeniedError)
 
 
-@pytest.fixture
-def azure_without_containers():
-    """Return the endpoint of a store that has no container.
-
-    Azurite at times closes the connection within this answer, which then is no answer.
-    """
-
-    class NoContainer(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def answer(self):
-            self.rfile.read(int(self.headers.get("content-length") or 0))
-            told = b"<Error><Code>ContainerNotFound</Code><Message>none</Message></Error>"
-            self.send_response(404)
-            self.send_header("x-ms-error-code", "ContainerNotFound")
-            if self.command == "HEAD":
-                told = b""
-            else:
-                self.send_header("Content-Type", "application/xml")
-            self.send_header("Content-Length", str(len(told)))
-            self.end_headers()
-            self.wfile.write(told)
-
-        do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = do_PATCH = answer  # noqa: N815
-
-        def log_message(self, *_):
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), NoContainer) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/{AZURE_ACCOUNT}"
-        server.shutdown()
-
-
 def test_a_container_that_is_not_there_is_not_found(
-    client, azure_without_containers, obstore, serve
+    client, azure_store_without_containers, obstore, serve
 ):
-    fs = serve(azure_client(client, obstore, azure_without_containers, container="none"))
+    endpoint = azure_store_without_containers.endpoint
+    fs = serve(azure_client(client, obstore, endpoint, container="none"))
     assert_fails(fs, "none", errors.NotFoundError)
 
 

@@ -43,11 +43,11 @@ def left_open(test):
     """Run a test in a fork; see what it has written, and what it tells of a full device."""
 
     def run(run_body, tmp_path):
-        told = run_body().stderr
+        output = run_body().stderr
         contents = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
         assert contents == dict.fromkeys(("bytes", "text", "text by fsspec", "dropped"), CONTENT)
-        assert "ResourceExhaustedError" in told
-        assert "/dev/full" in told
+        assert "ResourceExhaustedError" in output
+        assert "/dev/full" in output
 
     return with_body(test, run, "tmp_path")
 

@@ -162,10 +162,10 @@ def test_a_walk_passes_over_what_the_caller_removes(ours):
 
 
 def test_a_tree_that_cannot_be_listed_is_told_as_the_caller_says(ours):
-    told = []
+    failures = []
     assert list(ours.walk("missing")) == []
-    assert list(ours.walk("missing", on_error=told.append)) == []
-    assert isinstance(told[0], FileNotFoundError)
+    assert list(ours.walk("missing", on_error=failures.append)) == []
+    assert isinstance(failures[0], FileNotFoundError)
     with pytest.raises(FileNotFoundError):
         list(ours.walk("missing", on_error="raise"))
     with pytest.raises(ValueError, match="maxdepth"):

@@ -33,7 +33,7 @@ def refusal(scheme, options, library=None):
 
 
 @pytest.mark.parametrize(
-    ("scheme", "option", "told"),
+    ("scheme", "option", "words"),
     [
         ("s3", {"anon": "VALUE-42"}, "expected True or False"),
         ("s3", {"requester_pays": True}, "the plugin cannot ask for it"),
@@ -49,10 +49,10 @@ def refusal(scheme, options, library=None):
         ("az", {"connection_string": "VALUE-42"}, "TF_AZURE_STORAGE_KEY"),
     ],
 )
-def test_a_refusal_names_option_and_remedy_and_no_value(scheme, option, told):
+def test_a_refusal_names_option_and_remedy_and_no_value(scheme, option, words):
     message = refusal(scheme, option)
 
-    assert told in message
+    assert words in message
     assert next(iter(option)) in message
     assert "VALUE-42" not in message
 
@@ -114,10 +114,10 @@ def test_options_that_tune_another_client_are_told_of_once(recwarn):
         assert found == {"AWS_ACCESS_KEY_ID": "k", "S3_ENDPOINT": "http://127.0.0.1:1"}
     (warning,) = recwarn.list
     assert warning.category is IgnoredOptionWarning
-    told = str(warning.message)
-    assert "'max_concurrency'" in told
-    assert "'config_kwargs.read_timeout' (set S3_REQUEST_TIMEOUT_MSEC" in told
-    assert "50" not in told
+    message = str(warning.message)
+    assert "'max_concurrency'" in message
+    assert "'config_kwargs.read_timeout' (set S3_REQUEST_TIMEOUT_MSEC" in message
+    assert "50" not in message
 
 
 def test_a_switch_for_tls_is_met_by_an_endpoint_that_says_the_same(monkeypatch):
@@ -202,7 +202,7 @@ def test_the_page_tells_of_options_and_variables_that_there_are():
     assert len(rows) > 5
     for options, scheme, remedy in rows:
         known = storage_options_of(LIBRARY.get(scheme, IO), scheme)
-        said = set(re.findall(r"`(\w+)`", options)) - {"client_kwargs"}
-        assert {name for name in said if not any(o.endswith(name) for o in known.names)} == set()
-        told = set(re.findall(r"`([A-Z_0-9]+)`", remedy))
-        assert told <= set(known.variables.values())
+        named = set(re.findall(r"`(\w+)`", options)) - {"client_kwargs"}
+        assert {name for name in named if not any(o.endswith(name) for o in known.names)} == set()
+        variables = set(re.findall(r"`([A-Z_0-9]+)`", remedy))
+        assert variables <= set(known.variables.values())

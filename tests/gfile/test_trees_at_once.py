@@ -79,9 +79,9 @@ def test_a_walk_ends_where_a_link_leads_back(tmp_path):
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "f").touch()
     (tmp_path / "sub" / "up").symlink_to("..")
-    told = []
+    failures = []
 
-    walked = list(gfile.walk(str(tmp_path), onerror=told.append))
+    walked = list(gfile.walk(str(tmp_path), onerror=failures.append))
     assert walked == [(str(tmp_path), ["sub"], []), (f"{tmp_path}/sub", ["up"], ["f"])]
-    assert ["leads back" in error.message for error in told] == [True]
+    assert ["leads back" in error.message for error in failures] == [True]
     assert list(gfile.walk(str(tmp_path))) == walked

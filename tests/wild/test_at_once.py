@@ -88,18 +88,18 @@ def messages(run_subject):
     indirect=["object_store"],
 )
 def test_its_log_arrives_with_its_name_and_in_detail(object_store, name, messages):
-    said = messages(object_store, TF_CPP_MAX_VLOG_LEVEL="9")
+    events = messages(object_store, TF_CPP_MAX_VLOG_LEVEL="9")
 
-    assert {event["plugin"] for event in said} == {name}
-    assert {event["library"].rpartition("/")[2] for event in said} == {f"lib{name}.so"}
-    assert any("log/file" in event["message"] for event in said)
+    assert {event["plugin"] for event in events} == {name}
+    assert {event["library"].rpartition("/")[2] for event in events} == {f"lib{name}.so"}
+    assert any("log/file" in event["message"] for event in events)
 
 
 def test_lines_of_its_log_have_their_source(oss_store, messages):
-    said = messages(oss_store, TF_CPP_VMODULE="oss_filesystem=9")
+    events = messages(oss_store, TF_CPP_VMODULE="oss_filesystem=9")
 
-    assert said
-    for event in said:
+    assert events
+    for event in events:
         assert (event["level"], event["severity"]) == ("info", "info")
         assert event["source"] == "tensorflow_io/core/filesystems/oss/oss_filesystem.cc"
         assert event["line"] > 0

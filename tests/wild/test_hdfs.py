@@ -38,8 +38,9 @@ def test_without_hadoop_every_call_says_what_is_missing(run_subject):
             file = f"{scheme}://namenode:9000/file"
             fs = service.filesystem_for(file)
             for ask in (fs.path_exists, fs.stat, fs.new_random_access_file, fs.get_children):
-                told = str(expect_error(ConnectionError, ask, file))
-                expect("needs libhdfs.so" in told and "HADOOP_HDFS_HOME is not set" in told, True)
+                message = str(expect_error(ConnectionError, ask, file))
+                expect("needs libhdfs.so" in message, True)
+                expect("HADOOP_HDFS_HOME is not set" in message, True)
         """,
     )
 

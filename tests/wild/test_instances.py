@@ -48,10 +48,10 @@ def test_two_accounts_in_one_pandas_program(two_accounts, run_subject):
     else:
         raise AssertionError("read with the wrong key")
     """
-    told = run_subject(two_accounts, code).stdout
-    assert "signed by AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY" in told
-    assert "hush" not in told
-    assert "AKIA" not in told
+    output = run_subject(two_accounts, code).stdout
+    assert "signed by AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY" in output
+    assert "hush" not in output
+    assert "AKIA" not in output
 
 
 def test_a_named_instance_has_its_own_endpoint(two_accounts, run_subject):
@@ -74,9 +74,9 @@ def test_a_named_instance_has_its_own_endpoint(two_accounts, run_subject):
         "AWS_SECRET_ACCESS_KEY": "hush",
     }
     dead = {"S3_ENDPOINT": "http://127.0.0.1:9"}
-    told = run_subject(store, code, json.dumps(environment), env=dead).stdout
-    assert store.endpoint.removeprefix("http://") in told
-    assert "hush" not in told
+    output = run_subject(store, code, json.dumps(environment), env=dead).stdout
+    assert store.endpoint.removeprefix("http://") in output
+    assert "hush" not in output
 
 
 @pytest.mark.parametrize("first_contact", ["new", "never"])

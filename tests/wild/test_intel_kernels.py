@@ -111,8 +111,8 @@ def test_errors_are_typed_and_spoil_no_later_call(run_intel):
             ("AddN", ([floats(2), floats(3)],), {}, "AddN"),
             ("_ITEXNoSuchOp", (), {}, "_ITEXNoSuchOp"),
         )
-        for op, inputs, attrs, told in wrong:
-            assert told in error_of(lambda: device.op(op)(*inputs, **attrs)), op
+        for op, inputs, attrs, words in wrong:
+            assert words in error_of(lambda: device.op(op)(*inputs, **attrs)), op
             assert product_is_right(), op
 
         for rows, depth, columns in ((0, 3, 4), (3, 0, 4), (3, 4, 0)):
@@ -123,12 +123,12 @@ def test_errors_are_typed_and_spoil_no_later_call(run_intel):
         # A type that the processor lacks, and an output that a kernel leaves out.
         if "avx512_fp16" not in Path("/proc/cpuinfo").read_text().split():
             a, b = floats(5, 7).astype(np.float16), floats(7, 3).astype(np.float16)
-            told = error_of(lambda: device.op("MatMul")(a, b))
-            assert "could not create a primitive descriptor" in told, told
+            message = error_of(lambda: device.op("MatMul")(a, b))
+            assert "could not create a primitive descriptor" in message, message
         x, ones, zeros = floats(2, 2, 2, 4), np.ones(4, "float32"), np.zeros(4, "float32")
         y, mean, variance = device.op("LayerNorm")(x, ones, zeros)
-        told = error_of(lambda: device.op("LayerNormGrad")(y, x, ones, mean, variance))
-        assert "Missing 3-th output" in told, told
+        message = error_of(lambda: device.op("LayerNormGrad")(y, x, ones, mean, variance))
+        assert "Missing 3-th output" in message, message
         assert product_is_right()
 
         def work(seed):
@@ -187,11 +187,11 @@ def test_many_calls_leave_memory_and_descriptors_as_they_were(run_intel):
 
 @pytest.mark.parametrize("way", ["closed", "open"])
 def test_the_process_ends_cleanly(run_intel, way):
-    told = run_intel(f"""
+    output = run_intel(f"""
         with ThreadPoolExecutor(2) as threads:
             assert all(threads.map(lambda _: product_is_right(), range(8)))
         print("done", flush=True)
         if {way!r} == "closed":
             service.close()
     """)
-    assert told.splitlines()[-1] == "done"
+    assert output.splitlines()[-1] == "done"

@@ -79,39 +79,38 @@ def test_single_requests_are_for_plugins_that_they_do_not_crash(guarded):
     assert (single in environment) == guarded
 
     environment[single] = "1"
-    told = [] if guarded else [f"{single} was unset, from '1'"]
-    assert S3.prepare_environment(environment, guarded=guarded) == told
+    changes = [] if guarded else [f"{single} was unset, from '1'"]
+    assert S3.prepare_environment(environment, guarded=guarded) == changes
     assert (single in environment) == guarded
 
 
+_HERE = "endpoint_url = http://store\n"
+_OF_SERVICE = f"[default]\nservices = mine\n[services mine]\n%s =\n  {_HERE}"
+
+
 @pytest.mark.parametrize(
-    ("config", "environment", "told"),
+    ("config", "environment", "profile"),
     [
-        ("[default]\nendpoint_url = http://store\n", {}, "default"),
-        ("[profile work]\nendpoint_url=http://store\n", {"AWS_PROFILE": "work"}, "work"),
-        ("[profile work]\nendpoint_url=http://store\n", {}, ""),
-        (
-            "[default]\nservices = mine\n[services mine]\ns3 =\n  endpoint_url = http://store\n",
-            {},
-            "default",
-        ),
-        ("[default]\nendpoint_url = http://store\n", {"S3_ENDPOINT": "http://other"}, ""),
-        (
-            "[default]\nendpoint_url = http://store\n",
-            {"AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "true"},
-            "",
-        ),
+        (f"[default]\n{_HERE}", {}, "default"),
+        (f"[profile work]\n{_HERE}", {"AWS_PROFILE": "work"}, "work"),
+        (f"[profile work]\n{_HERE}", {"AWS_DEFAULT_PROFILE": "work"}, "work"),
+        (f"[profile work]\n{_HERE}", {}, ""),
+        (_OF_SERVICE % "s3", {}, "default"),
+        (_OF_SERVICE % "ec2", {}, ""),
+        (f"[default]\n{_HERE}", {"S3_ENDPOINT": "http://other"}, ""),
+        (f"[default]\n{_HERE}", {"AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "true"}, ""),
+        ("no section\n", {}, ""),
         (None, {}, ""),
     ],
 )
-def test_an_endpoint_in_a_profile_is_told(tmp_path, config, environment, told):
+def test_an_endpoint_in_a_profile_is_reported(tmp_path, config, environment, profile):
     file = tmp_path / "config"
     if config is not None:
         file.write_text(config)
     found = S3.unread_setting({"AWS_CONFIG_FILE": str(file), **environment})
 
     expected = (
-        f"endpoint_url of the profile {told!r} in {file} is not read by the plugin; set S3_ENDPOINT"
-        " to its value"
+        f"endpoint_url of the profile {profile!r} in {file} is not read by the plugin; set"
+        " S3_ENDPOINT to its value"
     )
-    assert found == (expected if told else "")
+    assert found == (expected if profile else "")

@@ -136,8 +136,8 @@ _OPERATIONS = {
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             fs.get_children(base)
-        told = [str(one.message) for one in caught]
-        expect("'two' is a file and a directory" in "".join(told), True)
+        messages = [str(one.message) for one in caught]
+        expect("'two' is a file and a directory" in "".join(messages), True)
         expect(fs.listing(uri("two")).names, ["child"])
         expect_error(errors.DataLossError, lambda: fs.rename_file(uri("two"), uri("new")))
         expect([fs.path_exists(uri(name)) for name in ("two", "new")], [True, False])

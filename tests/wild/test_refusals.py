@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import base64
 import dataclasses
-import socket
+from http import HTTPStatus
 
 import pytest
 
-from tests.fixtures.emulators import NO_PROXY, Store
+from tests.fixtures.emulators import NO_PROXY, Store, answering
 
 pytestmark = [pytest.mark.wild, pytest.mark.emulator]
 
@@ -36,7 +36,7 @@ def with_environment(store, *left_out, **more):
 def test_s3_refusals_are_not_found(refusing, run_subject):
     """The plugin says NOT_FOUND for what it may not see, as if nothing were there."""
     store = refusing(refuse="InvalidAccessKeyId")
-    said = run_subject(
+    output = run_subject(
         store,
         """
         def read(name):
@@ -50,8 +50,8 @@ def test_s3_refusals_are_not_found(refusing, run_subject):
         """,
     ).stdout
     for words in (store.endpoint.removeprefix("http://"), "in 'fixture'", _USED):
-        assert said.count(words) >= 5
-    assert "refused stat in" in said
+        assert output.count(words) >= 5
+    assert "refused stat in" in output
     run_subject(store, "expect(fs.path_exists(uri('file')), False)", without="_find")
 
 
@@ -72,51 +72,34 @@ def test_s3_refusals_are_brief(refusing, run_subject):
     run_subject(store, code, "without", without="remedies")
 
 
-_REFUSING_SERVER = """
-    import http.server, threading
-
-    class Refusal(http.server.BaseHTTPRequestHandler):
-        def answer(self):
-            self.rfile.read(int(self.headers.get("content-length") or 0))
-            self.send_response(403)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = answer
-
-        def log_message(self, *_):
-            pass
-
+_REFUSED_CALLS = """
     def put_at(name):
         put(name.removeprefix(f"{base}/"))
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Refusal)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
     for ask in (fs.stat, fs.path_exists, fs.read_file, fs.get_children, put_at):
         print(repr(str(expect_error(errors.PermissionDeniedError, ask, uri("file")))))
     """
 
 
-@pytest.fixture
-def port():
-    """A port on which nobody listens, until the child does."""
-    with socket.socket() as reserved:
-        reserved.bind(("127.0.0.1", 0))
-        return str(reserved.getsockname()[1])
+@pytest.fixture(scope="module")
+def forbidding(tmp_path_factory):
+    """The endpoint of a server that refuses all requests."""
+    with answering(tmp_path_factory.mktemp("forbidding"), HTTPStatus.FORBIDDEN) as endpoint:
+        yield endpoint
 
 
-def test_oss_refusals_are_not_found(port, run_subject):
-    uri = f"oss://fixture\x01id=nobody\x02key=secret\x02host=localhost:{port}"
-    store = Store("", uri, NO_PROXY)
-    child = run_subject(store, _REFUSING_SERVER, port)
+def test_oss_refusals_are_not_found(forbidding, run_subject):
+    host = forbidding.replace("http://127.0.0.1", "localhost")
+    store = Store("", f"oss://fixture\x01id=nobody\x02key=secret\x02host={host}", NO_PROXY)
+    child = run_subject(store, _REFUSED_CALLS)
     assert child.stdout.count("correct the id and the key") == 5
-    raw = run_subject(store, _REFUSING_SERVER, port, without="denied_message", status=1)
+    raw = run_subject(store, _REFUSED_CALLS, without="denied_message", status=1)
     assert "secret" not in child.stdout + child.stderr + raw.stdout + raw.stderr
 
 
-def test_gs_refusals_are_brief(port, run_subject):
-    environment = {"CLOUD_STORAGE_EMULATOR_ENDPOINT": f"http://127.0.0.1:{port}", **NO_PROXY}
-    child = run_subject(Store("", "gs://fixture", environment), _REFUSING_SERVER, port)
+def test_gs_refusals_are_brief(forbidding, run_subject):
+    environment = {"CLOUD_STORAGE_EMULATOR_ENDPOINT": forbidding, **NO_PROXY}
+    child = run_subject(Store("", "gs://fixture", environment), _REFUSED_CALLS)
     assert child.stdout.count("GOOGLE_APPLICATION_CREDENTIALS not set") == 5
 
 
@@ -127,22 +110,22 @@ def test_az_refusals_are_internal(azure_store, run_subject):
         for ask in (fs.stat, fs.path_exists, fs.read_file, fs.get_children, fs.delete_file):
             print(repr(str(expect_error(errors.PermissionDeniedError, ask, uri("file")))))
         """
-    said = run_subject(store, code).stdout
-    assert said.count("correct TF_AZURE_STORAGE_KEY") == 5
-    assert key not in said
+    output = run_subject(store, code).stdout
+    assert output.count("correct TF_AZURE_STORAGE_KEY") == 5
+    assert key not in output
     run_subject(store, _STAT.format("errors.InternalError"), without="denied_message")
 
 
 def test_what_is_refused_is_reported_with_the_variables(refusing, run_subject):
     store = refusing(deny="write")
-    said = run_subject(store, "print(expect_error(errors.PermissionDeniedError, put, 'file'))")
-    assert "refused close in 'fixture'" in said.stdout
-    assert _USED in said.stdout
+    child = run_subject(store, "print(expect_error(errors.PermissionDeniedError, put, 'file'))")
+    assert "refused close in 'fixture'" in child.stdout
+    assert _USED in child.stdout
     refusing(deny="", refuse="AccessDenied")
     keys = {"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "HOME": "/nonexistent"}
-    said = run_subject(store, _STAT.format("errors.PermissionDeniedError"), env=keys).stdout
-    assert "AWS_SESSION_TOKEN not set" in said
-    assert "AWS_PROFILE" in said
+    output = run_subject(store, _STAT.format("errors.PermissionDeniedError"), env=keys).stdout
+    assert "AWS_SESSION_TOKEN not set" in output
+    assert "AWS_PROFILE" in output
 
 
 def test_a_missing_bucket_is_named_and_a_missing_file_takes_no_further_request(
@@ -231,8 +214,8 @@ def test_a_server_that_is_not_there_is_reported_with_the_variable(
     named = {} if endpoint is None else {"S3_ENDPOINT": endpoint.format(live=live)}
     store = with_environment(distant_s3, "S3_ENDPOINT", **named)
     code = {"": before, "file": _STAT.format("ConnectionError")}
-    said = run_subject(store, code, timeout=20).stdout
-    assert [word for word in words if word.format(live=live) not in said] == []
+    output = run_subject(store, code, timeout=20).stdout
+    assert [word for word in words if word.format(live=live) not in output] == []
 
 
 def test_no_key_in_a_uri_reaches_a_message_a_log_or_a_repr(oss_store, run_subject):

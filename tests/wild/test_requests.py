@@ -131,7 +131,7 @@ def test_s3_large_reads_use_one_connection(requests_of):
 
 
 def test_s3_looks_twice(requests_of):
-    """Where the last look told the length, a read at the end of the file confirms it."""
+    """Where the last look gave the length, a read at the end of the file confirms it."""
     opening = [(_STAT, "fs.open(uri('large'), 'rb').seek(0, 2)")]
     assert requests_of(opening) == [_ONE]
     assert requests_of(opening, WILD_WITHOUT="_confirmed_length") == [_LOOK]

@@ -30,13 +30,13 @@ def contents(folder):
 def test_a_tree_goes_up_by_one_request_a_file_and_comes_back(distant_s3, run_fs, tree, tmp_path):
     places = {"L": tree, "U": distant_s3.uri("transfers/tree"), "B": tmp_path / "back"}
     distant_s3.forget_requests()
-    said = run_fs(distant_s3, "cp -r L U", places).stderr
+    report = run_fs(distant_s3, "cp -r L U", places).stderr
     up = distant_s3.requests()
     distant_s3.forget_requests()
     run_fs(distant_s3, "cp -r U B", places)
     down = distant_s3.requests()
 
-    assert said.startswith(f"modular-tf: {_FILES} files copied")
+    assert report.startswith(f"modular-tf: {_FILES} files copied")
     assert contents(tmp_path / "back") == contents(tree)
     assert up["PUT"] == _FILES
     assert sum(up.values()) <= _FILES + 4
