@@ -327,7 +327,7 @@ def test_the_settings_beside_the_library_count(mtf, spoilt, tmp_path, monkeypatc
 @pytest.mark.parametrize(
     ("name", "said"), [("", "nothing was checked: no library in "), ("none.so", "LD-001")]
 )
-def test_where_no_library_is_nothing_is_no_success(mtf, tmp_path, name, said):
+def test_a_place_without_a_library_is_no_success(mtf, tmp_path, name, said):
     ended = mtf("check", tmp_path / name)
 
     assert ended.code == Exit.NOTHING
