@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import json
 import random
+import shlex
+from contextlib import nullcontext
 from itertools import chain, repeat
+from types import SimpleNamespace
 
 import pytest
 
+from modular_tf.check import sequences
+from modular_tf.check.catalogue import all_checks
+from modular_tf.check.expectation import Deviation
 from modular_tf.check.filesystem.sequence_steps import script
 from modular_tf.check.outcome import Pass
 from modular_tf.check.run import replayed
 from modular_tf.check.sequences import (
     Failure,
     Replay,
+    SequenceSession,
     performer_of,
     random_program,
     reduced,
@@ -21,6 +28,7 @@ from modular_tf.check.sequences import (
     step_strategy,
 )
 from modular_tf.check.settings import CheckSettings
+from modular_tf.check.target import Target
 from modular_tf.errors import ConfigError
 from tests.check.building import DEFECT_VARIABLE, defective_plugin
 
@@ -126,6 +134,25 @@ def test_a_hunt_ends_with_the_smallest_program():
 
     assert [name for name, _ in program] == ["copy_file", "delete_file"]
     assert failure == Failure("it is wrong")
+
+
+def test_what_fails_is_a_deviation_with_the_command_that_replays_it(monkeypatch):
+    worker = SimpleNamespace(perform=_fails_with("copy_file"))
+    monkeypatch.setattr(sequences, "SequenceWorker", lambda *_: nullcontext(worker))
+    again = ("--root", "mine://host/root")
+    target = Target("/libmine.so", "filesystem", Pass.HOST, scheme="mine", repeated_by=again)
+    with (
+        SequenceSession(target).workspace(all_checks()["FS-320"]) as session,
+        pytest.raises(Deviation, match="it is wrong, in a random sequence of 1"),
+    ):
+        session.search()
+    *words, option, token, path = shlex.split(session.calls[-1])
+    found = Replay.from_token(token)
+
+    assert (words, option) == (["#", "modular-tf", "check", *again], "--replay")
+    assert path == target.path
+    assert found[:-1] == ("FS-320", Pass.HOST, "mine", None)
+    assert [name for name, _ in found.program] == ["copy_file"]
 
 
 def test_a_hunt_that_finds_nothing_has_tried_all_and_the_same_seed_tries_the_same():

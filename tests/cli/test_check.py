@@ -71,7 +71,7 @@ def test_a_good_plugin_conforms(rewrite):
     ended = rewrite(plugins=rewrite.plugins[1:])
 
     assert (ended.code, ended.err) == (Exit.DONE, "")
-    assert "conforms" in ended.lines[-1]
+    assert "conforms; reaches level 3 of 4; " in ended.lines[-1]
     assert not any(line.startswith("FAILED") for line in ended.lines)
 
 
@@ -84,7 +84,7 @@ def test_a_defect_is_reported_with_its_rule_and_remedy(rewrite):
         f"FAILED {SPOILT} (reading, level 3) defect:// raw and host"
     ]
     assert all_checks()[SPOILT].rule.remedy in "\n".join(ended.lines)
-    assert "does not conform" in ended.lines[-1]
+    assert "does not conform; reaches no level of 4; " in ended.lines[-1]
 
 
 def test_only_what_is_named_is_tried_in_the_ways_that_are_asked_for(mtf):
@@ -327,7 +327,7 @@ def test_the_settings_beside_the_library_count(mtf, spoilt, tmp_path, monkeypatc
 @pytest.mark.parametrize(
     ("name", "said"), [("", "nothing was checked: no library in "), ("none.so", "LD-001")]
 )
-def test_where_no_library_is_nothing_is_no_success(mtf, tmp_path, name, said):
+def test_a_place_without_a_library_is_no_success(mtf, tmp_path, name, said):
     ended = mtf("check", tmp_path / name)
 
     assert ended.code == Exit.NOTHING

@@ -108,7 +108,7 @@ def test_a_random_sequence_is_replayed_call_by_call(mtf_process, monkeypatch, de
 
 
 @BEYOND_THE_SAMPLE
-def test_a_random_sequence_is_found_and_told_with_what_replays_it(mtf, mtf_process, monkeypatch):
+def test_a_random_sequence_that_fails_is_found_and_can_be_replayed(mtf, mtf_process, monkeypatch):
     monkeypatch.setenv(DEFECT_VARIABLE, "FS-320")
     options = ("--root", "defect://host/root", "--option", "longest_program=25")
     words = (*options, "--only", "FS-320", "--option", "programs=300", "--seed", "0")

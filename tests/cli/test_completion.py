@@ -162,7 +162,7 @@ STARTS = {
         ["zsh", "-f", "-i"],
         # One that scripts/fetch_system_libraries has fetched does not find its modules.
         (
-            "m=${$(command -v zsh):h}/../zsh-modules;"
+            'm=${"$(command -v zsh)":h}/../zsh-modules;'
             " [ -d $m ] && module_path=($m) && zmodload zsh/zle && setopt zle;"
             ' autoload -Uz compinit; compinit -u -D; eval "$(modular-tf completion zsh)"'
         ),

@@ -122,6 +122,8 @@ def test_a_package_is_served_afterwards(mtf, publish, drop_in, library):
     listed = {plugin["name"]: plugin for plugin in mtf("list", "--json").object["plugins"]}
     assert listed[NAME]["distribution"] == "tensorflow-io 2.0"
     assert "user-directory 2.0" in mtf("list").out.decode()
+    (locked,) = mtf("lock", "--no-bundled", "--output", "-").object["plugins"]
+    assert (locked["name"], locked["distribution"]) == (NAME, "tensorflow-io 2.0")
 
 
 def test_twice_changes_nothing_and_a_known_python_takes_one_request(mtf, publish, index, drop_in):

@@ -160,12 +160,14 @@ def test_rm_removes_files_and_with_r_trees(mtf, tree):
     assert sorted(child.name for child in tree.iterdir()) == ["b.bin", "empty"]
 
 
-def test_a_dangling_link_is_listed(mtf, tree):
+def test_a_dangling_link_is_listed_and_can_be_removed(mtf, tree):
     (tree / "empty" / "link").symlink_to("nowhere")
 
     assert mtf("fs", "ls", "-l", tree / "empty").lines[0].split("\t")[0] == "other"
     (shown,) = mtf("fs", "ls", tree / "empty", "--json").object["listings"][0]["entries"]
     assert (shown["size"], shown["mtime_ns"]) == (None, None)
+    assert mtf("fs", "rm", tree / "empty" / "link").code == 0
+    assert not (tree / "empty" / "link").is_symlink()
 
 
 @pytest.mark.parametrize("name", ["a*", "a[1].txt", "a?.txt", "a\\*"])

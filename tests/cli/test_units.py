@@ -1,4 +1,4 @@
-"""How sizes are told, and which values of options are taken."""
+"""How sizes are written, and which values of options are taken."""
 
 import threading
 
@@ -26,7 +26,7 @@ def test_a_size_has_the_largest_unit_that_it_fills(n_bytes, told):
     assert size(n_bytes) == told
 
 
-MEANT = {
+INVALID = {
     "fs find x --min-size=": (
         "is not a size such as 100, 64K or 1.5GiB",
         ["", "-1", "1X", "x", "1.2.3"],
@@ -41,17 +41,17 @@ MEANT = {
     ),
     "fs cp x ram://x -j=": ("'-j'", ["0", "-1", "257", "many"]),
 }
-"""By the beginning of a command line: what is said of values without sense, and such values."""
+"""By the beginning of a command line: the complaint about its value, and values that get it."""
 
 
 @pytest.mark.parametrize(
-    ("line", "value"), [(line, value) for line, (_, values) in MEANT.items() for value in values]
+    ("line", "value"), [(line, value) for line, (_, values) in INVALID.items() for value in values]
 )
-def test_a_value_without_sense_is_wrong_usage(mtf, line, value):
+def test_an_invalid_value_is_wrong_usage(mtf, line, value):
     ended = mtf(*f"{line}{value}".split(" "))
 
     assert (ended.code, ended.out) == (2, b"")
-    assert MEANT[line][0] in ended.err
+    assert INVALID[line][0] in ended.err
 
 
 def test_any_wait_that_threads_can_do_is_a_time_limit():

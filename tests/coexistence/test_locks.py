@@ -2,6 +2,28 @@
 
 from __future__ import annotations
 
+from modular_tf.concurrency.computed_once import computed_once
+
+
+class Subject:
+    calls = 0
+
+    @computed_once
+    def value(self):
+        self.calls += 1
+        if self.calls == 1:
+            self.of_another = self.value  # as another thread would ask for it meanwhile
+        return object()
+
+
+def test_each_instance_keeps_the_first_value_that_was_computed():
+    one = Subject()
+
+    assert one.value is one.of_another
+    assert one.value is one.of_another
+    assert one.calls == 2
+    assert Subject().value is not one.value
+
 
 def test_an_interrupt_at_any_moment_leaves_the_lock_free(run_forked):
     """And a signal handler may take the lock that its thread holds."""

@@ -168,7 +168,7 @@ def test_the_waiting_thread_is_called_and_makes_no_call_itself():
     assert not crew.is_working
 
 
-def test_who_left_a_crew_is_told_of_its_calls_and_may_wait_for_them(monkeypatch):
+def test_who_left_a_crew_sees_that_calls_are_under_way_and_may_wait_for_them(monkeypatch):
     monkeypatch.setattr(crew_module, "_GRACE_S", 0.0)
     may_end, ended = threading.Event(), []
 

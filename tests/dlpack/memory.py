@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 FLOAT32 = (2, 32, 1)
 CPU = (1, 0)
 ALIGNMENT = 256
-ITEM = {FLOAT32: "f", (0, 64, 1): "q", (1, 8, 1): "B"}
 
 
 class Memory:

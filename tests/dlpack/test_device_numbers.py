@@ -45,11 +45,13 @@ def test_the_user_may_say_what_it_is(name, number):
     assert dlpack_device("X", 2, kind=kind) == (DeviceType[name], number)
 
 
+HANDLES = ("OPENCL", "VULKAN", "METAL", "VPI", "WEB_GPU")
+
+
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("OPENCL", r".* handle .*to_host\(\)"),
-        ("WEB_GPU", r".* handle .*to_host\(\)"),
+        *((name, r".* handle .*to_host\(\)") for name in HANDLES),
         ("CPU", ""),
         ("CUDA_HOST", ""),
         ("TPU_HOST", ""),

@@ -105,6 +105,22 @@ def test_streams_are_judged_by_the_device(device_type, good, bad):
     assert tensor._n_exports == 0
 
 
+def test_a_subclass_that_brings_memory_elsewhere_gets_the_request_and_has_to_fulfil_it():
+    asked = []
+
+    class Elsewhere(Tensor):
+        def _export_elsewhere(self, *request):
+            asked.append(request)
+            return tensor_of([9], is_copied=True)
+
+    tensor = tensor_of([1], cls=Elsewhere)
+
+    assert exported(tensor, copy=True).flags == IS_COPIED
+    with pytest.raises(BufferError, match=r"\(1, 0\) instead of \(2, 1\)"):
+        exported(tensor, dl_device=(2, 1))
+    assert asked == [(None, None, True), (None, (2, 1), None)]
+
+
 def test_a_copy_of_host_memory_is_compact_and_aligned():
     memory = tensor_of([0, 1, 2, 3, 4, 5]).owner
     turned = Tensor(memory.address, (3, 2), (1, 3), FLOAT32, CPU, memory, read_only=True)

@@ -91,7 +91,7 @@ def test_a_call_that_no_kernel_or_more_than_one_can_serve_is_refused(kernels, er
         ([kernel("MatMul", "CPU", ON_DOUBLE, label="fast")], KERNEL_MATCHES),
     ],
 )
-def test_a_label_that_nobody_has_is_told_from_one_that_does_not_match(kernels, rule):
+def test_an_unknown_label_is_another_error_than_one_that_does_not_match(kernels, rule):
     with pytest.raises(NotFoundError, match="'fast'") as raised:
         select(kernels, matmul_node(label="fast"), "CPU")
 

@@ -423,6 +423,16 @@ def test_a_walk_shows_all_keys_or_names_one(store, way, kind):
     )
 
 
+@rows(KEYED, ("way", ["cli rm -r", "fsspec rm recursive", "gfile rmtree",
+    "Filesystem.delete_recursively"]))  # fmt: skip
+def test_a_directory_with_a_name_that_is_both_can_be_removed(store, way):
+    store.fill({**KEYS["both"], "beside": "kept"})
+    ended = run(way, store, store.uri("t"))
+
+    assert ended.ok, ended.said
+    assert store.files() == {"beside": "kept"}
+
+
 FILE_OF_BOTH = (*verbs.MOVES_FILE, *verbs.COPIES_FILE, "cli cp -r", "cli sync", "fsspec get",
     "cli rm", "fsspec rm", "gfile remove", "Filesystem.delete_file")  # fmt: skip
 
@@ -478,6 +488,15 @@ def test_odd_names_arrive_on_the_disk_and_come_back(store, disk, way):
     back = run(way.replace("get", "put"), store, disk.uri("new"), store.uri("back"))
     assert back.ok, back.said
     assert at("back", ODD).items() <= store.files().items()
+
+
+@rows(ALL, ("way", verbs.REMOVES_TREE))
+def test_odd_names_are_removed(store, way):
+    store.fill({**ODD, "kept": "k"})
+    ended = run(way, store, store.uri("t"))
+
+    assert ended.ok, ended.said
+    assert store.files() == {"kept": "k"}
 
 
 @rows(LINKED, ("way", ["cli cp -r", "cli sync", "cli mv", "cli rm -r", "gfile rmtree"]))
