@@ -61,16 +61,30 @@ class ReaderGoneError(BrokenPipeError):
     """The reader of standard output has closed it."""
 
 
-class _Output(io.FileIO):
-    """Standard output, whose failures are distinguished from those of other files."""
+class _Output(io.BufferedWriter):
+    """Standard output, whose failures are distinguished from those of other files.
+
+    No code of Python stands between the buffer and the file: an interrupt there would leave bytes
+    in the buffer that are written already, and they would be written twice.
+    """
 
     def write(self, data: Buffer, /) -> int:
-        try:
+        with _as_failure_of_output():
             return super().write(data)
-        except BrokenPipeError as error:
-            raise ReaderGoneError(error.errno, error.strerror) from None
-        except OSError as error:
-            raise OutputError(error.errno, error.strerror) from None
+
+    def flush(self) -> None:
+        with _as_failure_of_output():
+            super().flush()
+
+
+@contextmanager
+def _as_failure_of_output() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise ReaderGoneError(error.errno, error.strerror) from None
+    except OSError as error:
+        raise OutputError(error.errno, error.strerror) from None
 
 
 _outlook: int = Exit.DONE
@@ -104,9 +118,9 @@ def prepare() -> None:
             os.dup2(os.open(os.devnull, access), descriptor)
             os.set_inheritable(descriptor, True)  # noqa: FBT003
     if sys.stdout is sys.__stdout__:
-        original, raw = sys.__stdout__, _Output(_OUTPUT, "w", closefd=False)
+        original, raw = sys.__stdout__, io.FileIO(_OUTPUT, "w", closefd=False)
         sys.stdout = io.TextIOWrapper(
-            io.BufferedWriter(raw),
+            _Output(raw),
             encoding="utf-8" if original is None else original.encoding,
             errors="strict" if original is None else original.errors,
             line_buffering=raw.isatty() or getattr(original, "write_through", False),

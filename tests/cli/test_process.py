@@ -23,6 +23,40 @@ def test_python_m_and_the_installed_command_are_the_same(mtf_process):
     assert mtf_process("devices", "NOBODY").code == 3
 
 
+def test_an_interrupt_writes_nothing_twice(run_python):
+    child = run_python("""
+        import sys
+        from contextlib import suppress
+        from modular_tf.cli import process
+
+        def interrupt(frame, event, _):
+            global left
+            if frame.f_code.co_filename != process.__file__:
+                return None
+            if event == "return":
+                left -= 1
+                if not left:
+                    sys.settrace(None)
+                    raise KeyboardInterrupt
+            return interrupt
+
+        process.prepare()
+        for number in range(1, 12):
+            left = number
+            with suppress(KeyboardInterrupt):
+                sys.settrace(interrupt)
+                sys.stdout.buffer.write(b"%d\\n" % number)
+                sys.stdout.flush()
+            sys.settrace(None)
+        sys.stdout.write("end\\n")
+        sys.stdout.flush()
+    """)
+
+    *numbers, end = child.stdout.split()
+    assert end == "end"
+    assert len(numbers) == len(set(numbers)) > 3
+
+
 def test_a_reader_that_had_enough_is_no_error(tmp_path):
     (tmp_path / "big").write_bytes(b"x" * 2**20)
     with subprocess.Popen(
