@@ -1,7 +1,8 @@
 """The process of a group: loads the plugin, tries the checks, and ends.
 
 What it reports to its watcher is `{"begins": 1}`; `{"ready": 1}` or `{"blocked": WHY}` about the
-plugin; `{"enters": ID}` and `{"outcome": OUTCOME}` for each check; `{"closes": 1}`, and
+plugin; `{"enters": ID}` and `{"outcome": OUTCOME}` for each check; `{"closes": 1}`,
+`{"harm": OUTCOME}` where the last outcome became another while the plugin was taken down, and
 `{"done": 1}` as the last; or `{"fault": TEXT}` where the kit itself failed. What the native core
 adds stands in `native/core/process_end.h`.
 """
@@ -123,8 +124,36 @@ def _try_all(job: Job, log: CallLog, report: Report) -> None:
             os._exit(FRESH_STATUS)
     log.clear()
     report.write({"closes": 1})
-    session.close()
+    session.calls.clear()
+    harmed = taken_down(session, outcome)
+    if harmed is not outcome:
+        report.write({"harm": encode(harmed)})
     report.write({"done": 1})
+
+
+def taken_down(session: Session, last: Outcome) -> Outcome:
+    """Take the plugin down, and return the outcome of the last check.
+
+    It has failed where the plugin did harm to memory meanwhile: what the check left open, and how
+    the plugin ends, is part of it.
+    """
+    try:
+        session.close()
+    except Breach as breach:
+        note_damage()
+        message = f"{breach.message}, while the plugin was taken down"
+        if last.verdict is not Verdict.PASSED:
+            message = f"{message}; before that: {last.message}"
+        calls = (*last.calls, *once_each(session.calls))[-MOST_CALLS:]
+        return replace(
+            last,
+            verdict=Verdict.FAILED,
+            message=message,
+            expected=breach.expected,
+            found=breach.found,
+            calls=calls,
+        )
+    return last
 
 
 def tried(check: Check, session: Session, *, subject: str, reached: Pass) -> Outcome:

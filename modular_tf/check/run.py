@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from modular_tf.check.calls import listen
 from modular_tf.check.catalogue import all_checks
-from modular_tf.check.child import tried
+from modular_tf.check.child import taken_down, tried
 from modular_tf.check.expectation import Blocked
 from modular_tf.check.job import Job, Limits, scratch_folder
+from modular_tf.check.memory_watch import Breach
 from modular_tf.check.native.checking_allocator import preload_environment
 from modular_tf.check.outcome import Incident, Outcome, Verdict
 from modular_tf.check.plan import plan_of, repeated_by, target_of, wanted_schemes
@@ -240,17 +241,26 @@ def tried_here(
     try:
         for job in jobs:
             first = checks[job.checks[0]]
-            with scratch_folder() as folder, ExitStack() as opened:
+            with scratch_folder() as folder:
                 try:
                     session = session_of_group(replace(job.target, scratch=folder), first.group)
                 except (Blocked, ModularTFError) as error:
                     for check_id in job.checks:
                         found(job.outcome(check_id, Verdict.BLOCKED, str(error)))
                     continue
-                opened.callback(session.close)
-                for check_id in job.checks:
-                    reached = job.target.reached
-                    found(tried(checks[check_id], session, subject=job.subject, reached=reached))
+                try:
+                    for check_id in job.checks:
+                        reached = job.target.reached
+                        found(
+                            tried(checks[check_id], session, subject=job.subject, reached=reached)
+                        )
+                except BaseException:
+                    with suppress(Breach):  # what ended the checks is told
+                        session.close()
+                    raise
+                last, outcomes[-1] = outcomes[-1], taken_down(session, outcomes[-1])
+                if outcomes[-1] is not last and on_outcome is not None:
+                    on_outcome(outcomes[-1])
     except KeyboardInterrupt:
         raise InterruptedRun(CheckRun(tuple(outcomes))) from None
     return outcomes

@@ -112,7 +112,10 @@ class FilesystemSession(Session):
             self.calls[:] = stored
 
     def close(self) -> None:
-        """Remove the directory of all roots, and take the filesystem down."""
+        """Remove the directory of all roots, and take the filesystem down.
+
+        Raises `Breach` where the plugin did harm meanwhile.
+        """
         self._roots.close(self.access)
         self._close()
 
@@ -272,18 +275,21 @@ class Roots:
         if self._is_local:
             shutil.rmtree(_local(root), ignore_errors=True)
             return
+        self._remove_tree(fs, root)
+
+    def close(self, fs: Operations) -> None:
+        """Remove the directory of all roots, with what is left in it; as `remove`."""
+        if self._made and not self._is_local:
+            self._remove_tree(fs, self._base)
+
+    @staticmethod
+    def _remove_tree(fs: Operations, uri: str) -> None:
         try:
-            remove_tree(fs, root)
+            remove_tree(fs, uri)
         except Breach:
             raise
         except (Deviation, Unsupported, Blocked):
             pass
-
-    def close(self, fs: Operations) -> None:
-        """Remove the directory of all roots, with what is left in it."""
-        if self._made and not self._is_local:
-            with suppress(Deviation, Unsupported, Blocked):
-                remove_tree(fs, self._base)
 
 
 def _local(root: str) -> str:

@@ -80,6 +80,19 @@ def test_a_misuse_at_loading_is_reported_by_one_check_alone(outcomes_with):
 
 
 @with_allocator
+def test_a_misuse_while_the_plugin_is_taken_down_is_the_last_checks(outcomes_with):
+    found = outcomes_with("at-cleanup", "FS-256", "FS-257")
+    last = found["FS-257"]
+
+    assert found["FS-256"].verdict is Verdict.PASSED
+    assert last.verdict is Verdict.FAILED
+    assert last.message.startswith("misuse of the heap was seen after cleanup(")
+    assert last.message.endswith("(rule FS-329), while the plugin was taken down")
+    assert last.found == "heap block of 24 bytes freed twice"
+    assert last.calls[-1].startswith("cleanup(")
+
+
+@with_allocator
 def test_processes_without_the_allocator_see_no_blocks(outcomes_with):
     found = outcomes_with("overrun", "FS-257", preload=False)["FS-257"]
 
