@@ -177,6 +177,7 @@ def _report(
         ),
         faults=tuple(map(str, run.faults)),
         unanswered=plan.number_of_checks - len(found) + plan.unresolved,
+        only=settings.only,
     )
 
 

@@ -31,5 +31,5 @@ def test_init_need_not_set_its_status(mtf, tmp_path):
     library = link_library("libhello.so", [compile_object(path, ("_GNU_SOURCE",), options=options)])
     ended = mtf("check", library, "--only", "FS-132")
 
-    assert "1 checks: 1 passed" in ended.lines[-1], ended.lines
+    assert "1 check: 1 passed" in ended.lines[-1], ended.lines
     assert ended.err == ""

@@ -93,7 +93,7 @@ def _read_plugin(value: dict[str, Any]) -> PluginReport:
         {each.name: check[each.name] for each in fields(Outcome)} for check in value["checks"]
     ]
     outdated = [{**known, "check_id": known["check"]} for known in value["outdated"]]
-    found = {"repeated_by": [], **value, "outcomes": outcomes, "outdated": outdated}
+    found = {"repeated_by": [], "only": [], **value, "outcomes": outcomes, "outdated": outdated}
     for known in outdated:
         del known["check"]
     return decode(PluginReport, {each.name: found[each.name] for each in fields(PluginReport)})

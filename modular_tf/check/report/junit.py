@@ -34,7 +34,8 @@ def junit(report: Report) -> bytes:
     """Return a report as XML: a suite for each plugin, subject and way, a case for each check.
 
     What a process of checks did not survive is an error, a wrong answer a failure. Warnings and
-    notes are passed cases with a word on their output.
+    notes are passed cases with a word on their output. Suites of checks that were selected have the
+    property `only`.
     """
     root = ET.Element("testsuites", name="modular-tf check", time=f"{report.seconds:.3f}")
     names = labels(report.plugins)
@@ -48,7 +49,12 @@ def junit(report: Report) -> bytes:
             by_place.setdefault(place, []).append(outcome)
         for place, outcomes in by_place.items():
             cases = [_case(f"{owner}.{place}", outcome) for outcome in outcomes]
-            root.append(_suite(f"{label}: {place}", cases, sum(it.seconds for it in outcomes)))
+            suite = _suite(f"{label}: {place}", cases, sum(it.seconds for it in outcomes))
+            if plugin.only:
+                properties = ET.Element("properties")
+                ET.SubElement(properties, "property", name="only", value=" ".join(plugin.only))
+                suite.insert(0, properties)
+            root.append(suite)
         if plugin.conformance is Conformance.UNKNOWN:  # which must not look as if it conformed
             case = ET.Element(
                 "testcase", classname=owner, name="every check has a result", time="0"
