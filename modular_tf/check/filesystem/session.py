@@ -20,7 +20,7 @@ from modular_tf.check.filesystem.workspace import (
 from modular_tf.check.memory_watch import Breach
 from modular_tf.check.outcome import Pass
 from modular_tf.check.session import Session, mapped_library, opened_service, random_for
-from modular_tf.check.target import LOCAL_SCHEMES
+from modular_tf.check.target import LOCAL_SCHEMES, NAME_A_ROOT
 from modular_tf.errors import ConfigError
 from modular_tf.filesystem.uri import dirname, join_path
 from modular_tf.loading.filesystem_tables import (
@@ -260,13 +260,16 @@ class Roots:
                 self._block(answer)
 
     def _block(self, answer: Answer) -> NoReturn:
-        """Block the check, and where its root is the first one all that follow."""
+        """Block the check, and where its root is the first one all that follow.
+
+        A root is asked for only there: the place of one that worked is right.
+        """
+        is_first = self._made == 1
         blocked = Blocked(
-            f"nothing can be made below {self._place}: name a place where files may be made and "
-            "removed with --root URI, and its kind with --profile",
+            f"nothing can be made below {self._place}{NAME_A_ROOT if is_first else ''}",
             found=code_found(answer),
         )
-        if self._made == 1:
+        if is_first:
             self._not_there = blocked
         raise blocked
 

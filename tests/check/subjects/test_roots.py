@@ -79,6 +79,17 @@ def test_a_root_that_cannot_be_made_blocks_and_says_what_to_do():
         _made(_Store(*_STEPS, failing=Code.PERMISSION_DENIED))
 
 
+def test_no_other_root_is_asked_for_where_one_has_worked():
+    store, roots = _Store(*_STEPS), _roots()
+    roots.make(store, "FS-156")
+    store._failing = Code.UNAVAILABLE
+    with pytest.raises(Blocked) as raised:
+        roots.make(store, "FS-157")
+
+    assert str(raised.value) == "nothing can be made below zz://host/mine"
+    assert raised.value.found == "UNAVAILABLE (14): not here"
+
+
 @pytest.mark.parametrize(
     "store", [_Store(), _Store("create_dir", failing=Code.UNIMPLEMENTED)], ids=["NULL", "no"]
 )
