@@ -18,6 +18,7 @@ from modular_tf.check.memory_watch import Breach
 from modular_tf.check.native.checking_allocator import preload_environment
 from modular_tf.check.outcome import Incident, Outcome, Verdict
 from modular_tf.check.plan import plan_of, repeated_by, target_of, wanted_schemes
+from modular_tf.check.report.blocks import with_known_causes
 from modular_tf.check.report.native_frames import with_named_frames
 from modular_tf.check.report.report import PluginReport, Report
 from modular_tf.check.sequences import GROUP, performer_of, session_of_group
@@ -157,7 +158,8 @@ def _report(
     plan: PluginPlan, settings: CheckSettings, limits: Limits, run: CheckRun, seconds: float
 ) -> PluginReport:
     files = {plan.path, *(file for job in plan.jobs for file in job.target.companions)}
-    found = [settings.excused(outcome) for outcome in with_named_frames(run.outcomes, files)]
+    seen = with_known_causes(with_named_frames(run.outcomes, files))
+    found = [settings.excused(outcome) for outcome in seen]
     patience = ("--patience", f"{limits.patience:g}")
     return PluginReport(
         path=plan.path,

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 from modular_tf.check.catalogue import all_checks
 from modular_tf.check.outcome import Verdict
 from modular_tf.check.report.report import Conformance, labels
-from modular_tf.check.report.wording import details, headline
+from modular_tf.check.report.wording import details, headline, without_own_folders
 
 if TYPE_CHECKING:
     from modular_tf.check.outcome import Outcome
@@ -92,7 +92,10 @@ def _case(owner: str, outcome: Outcome) -> ET.Element:
     if kind == "system-out":
         part.text = "\n".join((headline(outcome), *details(outcome)))
         return case
-    part.set("message", headline(outcome))
+    said = headline(outcome)
+    if outcome.verdict is Verdict.BLOCKED and outcome.found:
+        said = f"{said} ({without_own_folders(outcome.found)})"
+    part.set("message", said)
     if kind != "skipped":
         part.set("type", outcome.verdict.value)
         part.text = "\n".join(details(outcome))
