@@ -152,6 +152,7 @@ def taken_down(session: Session, last: Outcome) -> Outcome:
             expected=breach.expected,
             found=breach.found,
             calls=calls,
+            broken_rule=breach.rule_id,
         )
     return last
 
@@ -163,12 +164,13 @@ def tried(check: Check, session: Session, *, subject: str, reached: Pass) -> Out
     """
     session.calls.clear()
     begun = time.monotonic()
-    verdict, message, expected, found = Verdict.PASSED, "", "", ""
+    verdict, message, expected, found, broken = Verdict.PASSED, "", "", "", ""
     try:
         _run_watched(check, session, reached)
     except Deviation as deviation:
         verdict = _verdict(check, deviation)
         message, expected, found = deviation.message, deviation.expected, deviation.found
+        broken = deviation.rule_id if isinstance(deviation, Breach) else ""
     except Unsupported as unsupported:
         verdict, message = Verdict.SKIPPED, str(unsupported)
     except Blocked as blocked:
@@ -183,6 +185,7 @@ def tried(check: Check, session: Session, *, subject: str, reached: Pass) -> Out
         found=found,
         calls=tuple(once_each(session.calls)[-MOST_CALLS:]),
         seconds=time.monotonic() - begun,
+        broken_rule=broken,
     )
 
 

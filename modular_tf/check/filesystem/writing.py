@@ -434,11 +434,12 @@ def a_full_store_is_resource_exhausted(fs: FilesystemWorkspace) -> None:
 
 @closing.check("FS-189", *_APPEND, level=WORKS, ways=HOST)
 def a_closed_file_is_refused(fs: FilesystemWorkspace) -> None:
-    """A closed file takes no more calls: close again is harmless, all else is refused.
+    """flush, sync and close work; a closed file takes no more calls but close, which is harmless.
 
     Otherwise: TensorFlow forwards such calls, and plugins crash on them; this host refuses them.
-    Remedy: Nothing to do for a plugin, if closing once works and keeps the content.
-    Source: design §9, our own host
+    Remedy: Let flush, sync and the first close work and store the whole content; the host refuses
+    what comes later before it reaches the plugin.
+    Source: host recommendation
     """
     uri = fs.path("guarded")
     with fs.new_writable_file(uri).opened() as writer:

@@ -63,6 +63,7 @@ def test_any_check_sees_harm_to_the_heap_and_those_after_it_get_another_process(
         assert outcome.message.endswith("(rule FS-329)")
         assert outcome.found == _MISUSES[misuse]
         assert "path_exists(" in outcome.calls[-1]
+        assert outcome.broken_rule == "FS-329"
 
 
 @with_allocator
@@ -90,6 +91,7 @@ def test_a_misuse_while_the_plugin_is_taken_down_is_the_last_checks(outcomes_wit
     assert last.message.endswith("(rule FS-329), while the plugin was taken down")
     assert last.found == "heap block of 24 bytes freed twice"
     assert last.calls[-1].startswith("cleanup(")
+    assert last.broken_rule == "FS-329"
 
 
 @with_allocator
