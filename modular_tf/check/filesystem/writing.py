@@ -10,7 +10,7 @@ from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import code_found
 from modular_tf.check.check import HOST, RAW, ROBUST, WARNING, WORKS, Suite
 from modular_tf.check.expectation import Unsupported, advise, expect, expect_equal, note
-from modular_tf.check.filesystem.local_store import file_without_room, read_only
+from modular_tf.check.filesystem.local_store import ON_A_FULL_STORE, file_without_room, read_only
 from modular_tf.check.filesystem.refusals import MISSING, REFUSED, refusals
 from modular_tf.check.filesystem.workspace import CONTENT, expect_content, expect_empty
 from modular_tf.check.under_load import at_once, must_not_grow, rounds_of
@@ -377,7 +377,7 @@ def close_does_not_clean_up(fs: FilesystemWorkspace) -> None:
         writer.cleanup()
 
 
-@closing.check("FS-187", *_APPEND)
+@closing.check("FS-187", *_APPEND, place=ON_A_FULL_STORE)
 def cleanup_after_a_failing_close_is_safe(fs: FilesystemWorkspace) -> None:
     """After a failing close cleanup is safe, and the failure is told.
 
@@ -405,7 +405,7 @@ def _expect_reported(answers: list[Answer]) -> None:
     )
 
 
-@closing.check("FS-188", *_APPEND)
+@closing.check("FS-188", *_APPEND, place=ON_A_FULL_STORE)
 def a_full_store_is_resource_exhausted(fs: FilesystemWorkspace) -> None:
     """On a full store append, flush or close is RESOURCE_EXHAUSTED; after that close is never OK.
 

@@ -193,6 +193,8 @@ def facts_of_check(check: Check) -> Iterator[str]:
         yield f"needs {', '.join(f'`{slot}`' for slot in check.needs)}"
     if check.traits:
         yield f"takes for granted: {', '.join(sorted(check.traits))}"
+    if check.place:
+        yield check.place
 
 
 # -- outcomes of one cause ------------------------------------------------------------------------
