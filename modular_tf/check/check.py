@@ -47,6 +47,7 @@ class Check:
         traits: What it assumes of a store, such as `parents`: a profile may say that this kind of
             store has no such thing.
         seconds: How long it may take.
+        place: What kind of place it needs, and which setting gives it one; "" for any place.
     """
 
     id: str
@@ -58,6 +59,7 @@ class Check:
     needs: tuple[str, ...] = ()
     traits: frozenset[str] = frozenset()
     seconds: float = 30.0
+    place: str = ""
 
     @property
     def rule(self) -> Rule:

@@ -1,7 +1,8 @@
 """The process of a group: loads the plugin, tries the checks, and ends.
 
 What it reports to its watcher is `{"begins": 1}`; `{"ready": 1}` or `{"blocked": WHY}` about the
-plugin; `{"enters": ID}` and `{"outcome": OUTCOME}` for each check; `{"closes": 1}`, and
+plugin; `{"enters": ID}` and `{"outcome": OUTCOME}` for each check; `{"closes": 1}`,
+`{"harm": OUTCOME}` where the last outcome became another while the plugin was taken down, and
 `{"done": 1}` as the last; or `{"fault": TEXT}` where the kit itself failed. What the native core
 adds stands in `native/core/process_end.h`.
 """
@@ -123,8 +124,37 @@ def _try_all(job: Job, log: CallLog, report: Report) -> None:
             os._exit(FRESH_STATUS)
     log.clear()
     report.write({"closes": 1})
-    session.close()
+    session.calls.clear()
+    harmed = taken_down(session, outcome)
+    if harmed is not outcome:
+        report.write({"harm": encode(harmed)})
     report.write({"done": 1})
+
+
+def taken_down(session: Session, last: Outcome) -> Outcome:
+    """Take the plugin down, and return the outcome of the last check.
+
+    It has failed where the plugin did harm to memory meanwhile: what the check left open, and how
+    the plugin ends, is part of it.
+    """
+    try:
+        session.close()
+    except Breach as breach:
+        note_damage()
+        message = f"{breach.message}, while the plugin was taken down"
+        if last.verdict is not Verdict.PASSED:
+            message = f"{message}; before that: {last.message}"
+        calls = (*last.calls, *once_each(session.calls))[-MOST_CALLS:]
+        return replace(
+            last,
+            verdict=Verdict.FAILED,
+            message=message,
+            expected=breach.expected,
+            found=breach.found,
+            calls=calls,
+            broken_rule=breach.rule_id,
+        )
+    return last
 
 
 def tried(check: Check, session: Session, *, subject: str, reached: Pass) -> Outcome:
@@ -134,12 +164,13 @@ def tried(check: Check, session: Session, *, subject: str, reached: Pass) -> Out
     """
     session.calls.clear()
     begun = time.monotonic()
-    verdict, message, expected, found = Verdict.PASSED, "", "", ""
+    verdict, message, expected, found, broken = Verdict.PASSED, "", "", "", ""
     try:
         _run_watched(check, session, reached)
     except Deviation as deviation:
         verdict = _verdict(check, deviation)
         message, expected, found = deviation.message, deviation.expected, deviation.found
+        broken = deviation.rule_id if isinstance(deviation, Breach) else ""
     except Unsupported as unsupported:
         verdict, message = Verdict.SKIPPED, str(unsupported)
     except Blocked as blocked:
@@ -154,6 +185,7 @@ def tried(check: Check, session: Session, *, subject: str, reached: Pass) -> Out
         found=found,
         calls=tuple(once_each(session.calls)[-MOST_CALLS:]),
         seconds=time.monotonic() - begun,
+        broken_rule=broken,
     )
 
 

@@ -71,6 +71,8 @@ class Outcome:
         seconds: How long it took.
         incident: How it took its process down, None where it did not.
         reason: Why a known deviation is one, "" for other verdicts.
+        broken_rule: The rule on memory that the plugin broke meanwhile, "" for none: the finding is
+            then of that one, and not of the check.
     """
 
     check_id: str
@@ -84,6 +86,7 @@ class Outcome:
     seconds: float = 0.0
     incident: Incident | None = None
     reason: str = ""
+    broken_rule: str = ""
 
     @property
     def lost_call(self) -> str | None:

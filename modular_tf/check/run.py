@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from modular_tf.check.calls import listen
 from modular_tf.check.catalogue import all_checks
-from modular_tf.check.child import tried
+from modular_tf.check.child import taken_down, tried
 from modular_tf.check.expectation import Blocked
 from modular_tf.check.job import Job, Limits, scratch_folder
+from modular_tf.check.memory_watch import Breach
 from modular_tf.check.native.checking_allocator import preload_environment
 from modular_tf.check.outcome import Incident, Outcome, Verdict
 from modular_tf.check.plan import plan_of, repeated_by, target_of, wanted_schemes
+from modular_tf.check.report.blocks import with_known_causes
 from modular_tf.check.report.native_frames import with_named_frames
 from modular_tf.check.report.report import PluginReport, Report
 from modular_tf.check.sequences import GROUP, performer_of, session_of_group
@@ -156,7 +158,8 @@ def _report(
     plan: PluginPlan, settings: CheckSettings, limits: Limits, run: CheckRun, seconds: float
 ) -> PluginReport:
     files = {plan.path, *(file for job in plan.jobs for file in job.target.companions)}
-    found = [settings.excused(outcome) for outcome in with_named_frames(run.outcomes, files)]
+    seen = with_known_causes(with_named_frames(run.outcomes, files))
+    found = [settings.excused(outcome) for outcome in seen]
     patience = ("--patience", f"{limits.patience:g}")
     return PluginReport(
         path=plan.path,
@@ -176,6 +179,7 @@ def _report(
         ),
         faults=tuple(map(str, run.faults)),
         unanswered=plan.number_of_checks - len(found) + plan.unresolved,
+        only=settings.only,
     )
 
 
@@ -240,17 +244,26 @@ def tried_here(
     try:
         for job in jobs:
             first = checks[job.checks[0]]
-            with scratch_folder() as folder, ExitStack() as opened:
+            with scratch_folder() as folder:
                 try:
                     session = session_of_group(replace(job.target, scratch=folder), first.group)
                 except (Blocked, ModularTFError) as error:
                     for check_id in job.checks:
                         found(job.outcome(check_id, Verdict.BLOCKED, str(error)))
                     continue
-                opened.callback(session.close)
-                for check_id in job.checks:
-                    reached = job.target.reached
-                    found(tried(checks[check_id], session, subject=job.subject, reached=reached))
+                try:
+                    for check_id in job.checks:
+                        reached = job.target.reached
+                        found(
+                            tried(checks[check_id], session, subject=job.subject, reached=reached)
+                        )
+                except BaseException:
+                    with suppress(Breach):  # what ended the checks is told
+                        session.close()
+                    raise
+                last, outcomes[-1] = outcomes[-1], taken_down(session, outcomes[-1])
+                if outcomes[-1] is not last and on_outcome is not None:
+                    on_outcome(outcomes[-1])
     except KeyboardInterrupt:
         raise InterruptedRun(CheckRun(tuple(outcomes))) from None
     return outcomes

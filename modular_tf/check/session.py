@@ -63,7 +63,10 @@ class Session:
         yield self
 
     def close(self) -> None:
-        """Take the plugin down; a library alone stays as it is."""
+        """Take the plugin down; a library alone stays as it is.
+
+        Raises `Breach` where the plugin did harm to memory meanwhile.
+        """
 
 
 class LibrarySession(Session):

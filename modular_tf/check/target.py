@@ -14,6 +14,12 @@ if TYPE_CHECKING:
 LOCAL_SCHEMES: Mapping[str, str] = {"": "", "file": "file://"}
 """The schemes whose names are paths of this machine, and how a URI of each begins."""
 
+NAME_A_ROOT = (
+    ": name a place where files may be made and removed with --root URI, and its kind with "
+    "--profile"
+)
+"""What a check that is blocked says where nothing could ever be made."""
+
 
 @dataclass(frozen=True, slots=True)
 class Target:

@@ -149,6 +149,11 @@ class _WatchedGroup:
                     self._settle(outcome)
             case {"closes": _}:
                 self._begin_step(_STAGE_S * self._limits.patience)
+            case {"harm": dict(value)} if self._held is not None:
+                harmed = decode(Outcome, value)
+                if harmed.check_id != self._held.check_id:
+                    raise ValueError(f"expected harm by {self._held.check_id}, found {value!r}")
+                self._held = harmed
             case {"done": _}:
                 self._done = True
             case {"fault": str(text)}:

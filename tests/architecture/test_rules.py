@@ -24,6 +24,10 @@ _HIGHEST = {"FS": 358, "KN": 103, "LD": 146, "SE": 329}
 """The highest number that was ever given, by letters: a new rule has the next one."""
 
 
+def test_the_source_of_a_rule_is_a_document_that_an_author_can_know():
+    assert {id_: rule.source for id_, rule in RULES.items() if "design" in rule.source} == {}
+
+
 @cache
 def _constants():
     """Return the ids of rules by the constants that hold them."""

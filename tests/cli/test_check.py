@@ -239,7 +239,7 @@ def test_reports_and_annotations_are_written_beside_the_text(rewrite, tmp_path):
     assert page.read_text().startswith("<!DOCTYPE html>")
     assert f"<code>{SPOILT}</code>" in page.read_text()
     label = ET.parse(badge).getroot().get("aria-label")
-    assert label.startswith("modular-tf: does not conform, level ")
+    assert label.startswith("modular-tf: does not conform in what was selected")
 
 
 @ONE_RUN

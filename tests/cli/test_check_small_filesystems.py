@@ -22,7 +22,7 @@ def test_computed_files_can_reach_a_level(mtf):
 
 
 def test_init_need_not_set_its_status(mtf, tmp_path):
-    """The header: a status arrives as OK. The sample of the start page does not set it."""
+    """The host lends a status as OK. The sample of the start page does not set it in init."""
     page = (_DOCS / "start" / "plugin-authors.md").read_text(encoding="utf-8")
     (source,) = (block.text for block in blocks(page) if block.language == "c")
     path = tmp_path / "hello.c"
@@ -31,5 +31,5 @@ def test_init_need_not_set_its_status(mtf, tmp_path):
     library = link_library("libhello.so", [compile_object(path, ("_GNU_SOURCE",), options=options)])
     ended = mtf("check", library, "--only", "FS-132")
 
-    assert "1 checks: 1 passed" in ended.lines[-1], ended.lines
+    assert "1 check: 1 passed" in ended.lines[-1], ended.lines
     assert ended.err == ""

@@ -1,5 +1,7 @@
 """`inspect` and `why`."""
 
+from pathlib import Path
+
 import pytest
 
 from modular_tf.abi.layouts import FILESYSTEM_OPS
@@ -8,6 +10,8 @@ from modular_tf.cli.inspection import HOST_DEFAULTS
 from modular_tf.errors import UnimplementedError
 from modular_tf.filesystem.configuration import Option, Transaction
 from modular_tf.filesystem.filesystem import Filesystem
+
+_DOCS = Path(__file__).parents[2] / "docs"
 
 
 def test_inspect_shows_what_the_bytes_say(mtf):
@@ -176,6 +180,17 @@ def test_why_prints_the_page_of_a_rule(mtf, rule_id):
         "remedy": rule.remedy,
         "source": rule.source,
     }
+
+
+@pytest.mark.parametrize("check_id", ["FS-187", "FS-188"])
+def test_why_names_the_setting_that_makes_a_check_run(mtf, check_id):
+    page = (_DOCS / "how-to" / "check-a-plugin.md").read_text(encoding="utf-8")
+    (tried,) = (line for line in mtf("why", check_id).lines if "level 4" in line)
+
+    for word in ("`capacity_option`", "`capacity_bytes`", "set_filesystem_configuration_option"):
+        assert word in tried
+        assert word.strip("`") in page
+    assert check_id in page
 
 
 def test_why_says_what_judges_by_a_rule_and_suggests_one_where_there_is_none(mtf):

@@ -26,8 +26,11 @@ SKIPPED_ON_DISK = {
 }
 SKIPPED_IN_MEMORY = {
     *SKIPPED_ON_DISK,
-    "TF_FilesystemOps.get_filesystem_configuration_option is NULL",
-    "nothing limits this store: it has no option 'capacity_bytes'",
+    (
+        "nothing limits this store: the plugin has no get_filesystem_configuration_option and no "
+        "set_filesystem_configuration_option, by which its option 'capacity_bytes' (the setting "
+        "capacity_option) would make it full"
+    ),
     "rights can be taken away on a local disk only",
     "there are no links on this store",
 }

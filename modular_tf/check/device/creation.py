@@ -209,7 +209,7 @@ def device_is_created_again(plugin: DeviceLibrary) -> None:
 
     Otherwise: A service that is closed and opened again in one process loses the device.
     Remedy: Give back in destroy_device all that create_device has taken.
-    Source: design 5
+    Source: host recommendation
     """
     ordinal, platform = _last_ordinal(plugin), plugin.platform
     for _ in range(3):

@@ -189,7 +189,7 @@ def can_be_set_up_again(plugin: DeviceLibrary) -> None:
 
     Otherwise: A service that is closed and opened again in one process loses its devices.
     Remedy: Keep no state from the first SE_InitPlugin that forbids a second one.
-    Source: design 5
+    Source: host recommendation
     """
     plugin.accepted_trial.destroy()
     again = plugin.init()

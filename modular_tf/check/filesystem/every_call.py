@@ -106,7 +106,8 @@ def success_sets_ok(fs: FilesystemWorkspace) -> None:
     """An operation that succeeds sets its status to OK.
 
     Otherwise: A status that comes with something in it keeps it: success looks like failure.
-    Remedy: End each operation with TF_SetStatus, on every way out.
+    Remedy: Call TF_SetStatus on every way out, with TF_OK where the operation succeeds.
+    Source: filesystem.h, on statuses
     """
     worked = [(slot, answer) for slot, answer in successes(fs) if is_success(answer)]
     if not worked:

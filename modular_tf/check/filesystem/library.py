@@ -106,7 +106,7 @@ def mapping_is_quiet_and_fast(plugin: FilesystemLibrary) -> None:
 
     Otherwise: The application that merely looks for plugins pays for it.
     Remedy: Leave the work to the `init` of the scheme, or to its first use.
-    Source: design §9
+    Source: host recommendation
     """
     plugin.require_loadable()
     trial = plugin.trial

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from modular_tf.check.filesystem.workspace import FilesystemWorkspace
 
 _NO_WRITING = 0o555
+_OPTION_SLOTS = ("get_filesystem_configuration_option", "set_filesystem_configuration_option")
 _FULL_DEVICE = "/dev/full"
 
 
@@ -81,6 +82,15 @@ def _expect_forbidden(path: str) -> None:
     raise Unsupported("permissions do not restrict this user on this disk")
 
 
+ON_A_FULL_STORE = (
+    "tried on a local disk, or where the plugin has an option of its own that limits the bytes of "
+    "its store, for get_filesystem_configuration_option and set_filesystem_configuration_option: "
+    "`capacity_bytes`, or the one that `capacity_option` below `[options]` of "
+    "`modular-tf-check.toml` names"
+)
+"""The place of checks of full stores; see `file_without_room`."""
+
+
 @contextmanager
 def file_without_room(fs: FilesystemWorkspace, name: str) -> Iterator[str]:
     """Give the URI of a file that can be opened for writing, and takes no byte.
@@ -107,9 +117,17 @@ def file_without_room(fs: FilesystemWorkspace, name: str) -> Iterator[str]:
 @contextmanager
 def _one_byte_at_most(fs: FilesystemWorkspace) -> Iterator[None]:
     name = fs.target.options.capacity_option
+    if lacking := [slot for slot in _OPTION_SLOTS if not fs.has(slot)]:
+        raise Unsupported(
+            f"nothing limits this store: the plugin has no {' and no '.join(lacking)}, by which "
+            f"its option {name!r} (the setting capacity_option) would make it full"
+        )
     answer = fs.get_filesystem_configuration_option(name)
     if not answer.ok or answer.value is None:
-        raise Unsupported(f"nothing limits this store: it has no option {name!r}")
+        raise Unsupported(
+            f"nothing limits this store: it has no option {name!r} (the setting capacity_option "
+            "names another)"
+        )
     _set(fs, Option(name, (1,)))
     try:
         yield

@@ -791,7 +791,7 @@ def a_wildcard_in_the_host_is_refused(fs: FilesystemWorkspace) -> None:
 
     Otherwise: TensorFlow's own glob crashes on it.
     Remedy: Refuse wildcards in the host part of a URI.
-    Source: design §9
+    Source: host recommendation
 
     The host refuses it itself; a plugin may find nothing as well.
     """

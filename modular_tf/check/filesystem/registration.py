@@ -354,7 +354,7 @@ def filesystems_are_independent(fs: FilesystemWorkspace) -> None:
 
     Otherwise: A host that registers the plugin again, or forks, breaks the filesystem that it has.
     Remedy: Keep all state behind plugin_filesystem.
-    Source: design §9
+    Source: host recommendation
     """
     with further_filesystem(fs) as second, workspace_on(second, fs, "FS-134") as there:
         with further_filesystem(fs) as first, workspace_on(first, fs, "FS-134") as here:

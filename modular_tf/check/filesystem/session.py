@@ -20,7 +20,7 @@ from modular_tf.check.filesystem.workspace import (
 from modular_tf.check.memory_watch import Breach
 from modular_tf.check.outcome import Pass
 from modular_tf.check.session import Session, mapped_library, opened_service, random_for
-from modular_tf.check.target import LOCAL_SCHEMES
+from modular_tf.check.target import LOCAL_SCHEMES, NAME_A_ROOT
 from modular_tf.errors import ConfigError
 from modular_tf.filesystem.uri import dirname, join_path
 from modular_tf.loading.filesystem_tables import (
@@ -112,7 +112,10 @@ class FilesystemSession(Session):
             self.calls[:] = stored
 
     def close(self) -> None:
-        """Remove the directory of all roots, and take the filesystem down."""
+        """Remove the directory of all roots, and take the filesystem down.
+
+        Raises `Breach` where the plugin did harm meanwhile.
+        """
         self._roots.close(self.access)
         self._close()
 
@@ -257,13 +260,16 @@ class Roots:
                 self._block(answer)
 
     def _block(self, answer: Answer) -> NoReturn:
-        """Block the check, and where its root is the first one all that follow."""
+        """Block the check, and where its root is the first one all that follow.
+
+        A root is asked for only there: the place of one that worked is right.
+        """
+        is_first = self._made == 1
         blocked = Blocked(
-            f"nothing can be made below {self._place}: name a place where files may be made and "
-            "removed with --root URI, and its kind with --profile",
+            f"nothing can be made below {self._place}{NAME_A_ROOT if is_first else ''}",
             found=code_found(answer),
         )
-        if self._made == 1:
+        if is_first:
             self._not_there = blocked
         raise blocked
 
@@ -272,18 +278,21 @@ class Roots:
         if self._is_local:
             shutil.rmtree(_local(root), ignore_errors=True)
             return
+        self._remove_tree(fs, root)
+
+    def close(self, fs: Operations) -> None:
+        """Remove the directory of all roots, with what is left in it; as `remove`."""
+        if self._made and not self._is_local:
+            self._remove_tree(fs, self._base)
+
+    @staticmethod
+    def _remove_tree(fs: Operations, uri: str) -> None:
         try:
-            remove_tree(fs, root)
+            remove_tree(fs, uri)
         except Breach:
             raise
         except (Deviation, Unsupported, Blocked):
             pass
-
-    def close(self, fs: Operations) -> None:
-        """Remove the directory of all roots, with what is left in it."""
-        if self._made and not self._is_local:
-            with suppress(Deviation, Unsupported, Blocked):
-                remove_tree(fs, self._base)
 
 
 def _local(root: str) -> str:

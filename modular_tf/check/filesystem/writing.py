@@ -10,7 +10,7 @@ from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import code_found
 from modular_tf.check.check import HOST, RAW, ROBUST, WARNING, WORKS, Suite
 from modular_tf.check.expectation import Unsupported, advise, expect, expect_equal, note
-from modular_tf.check.filesystem.local_store import file_without_room, read_only
+from modular_tf.check.filesystem.local_store import ON_A_FULL_STORE, file_without_room, read_only
 from modular_tf.check.filesystem.refusals import MISSING, REFUSED, refusals
 from modular_tf.check.filesystem.workspace import CONTENT, expect_content, expect_empty
 from modular_tf.check.under_load import at_once, must_not_grow, rounds_of
@@ -377,7 +377,7 @@ def close_does_not_clean_up(fs: FilesystemWorkspace) -> None:
         writer.cleanup()
 
 
-@closing.check("FS-187", *_APPEND)
+@closing.check("FS-187", *_APPEND, place=ON_A_FULL_STORE)
 def cleanup_after_a_failing_close_is_safe(fs: FilesystemWorkspace) -> None:
     """After a failing close cleanup is safe, and the failure is told.
 
@@ -405,7 +405,7 @@ def _expect_reported(answers: list[Answer]) -> None:
     )
 
 
-@closing.check("FS-188", *_APPEND)
+@closing.check("FS-188", *_APPEND, place=ON_A_FULL_STORE)
 def a_full_store_is_resource_exhausted(fs: FilesystemWorkspace) -> None:
     """On a full store append, flush or close is RESOURCE_EXHAUSTED; after that close is never OK.
 
@@ -434,11 +434,12 @@ def a_full_store_is_resource_exhausted(fs: FilesystemWorkspace) -> None:
 
 @closing.check("FS-189", *_APPEND, level=WORKS, ways=HOST)
 def a_closed_file_is_refused(fs: FilesystemWorkspace) -> None:
-    """A closed file takes no more calls: close again is harmless, all else is refused.
+    """flush, sync and close work; a closed file takes no more calls but close, which is harmless.
 
     Otherwise: TensorFlow forwards such calls, and plugins crash on them; this host refuses them.
-    Remedy: Nothing to do for a plugin, if closing once works and keeps the content.
-    Source: design §9, our own host
+    Remedy: Let flush, sync and the first close work and store the whole content; the host refuses
+    what comes later before it reaches the plugin.
+    Source: host recommendation
     """
     uri = fs.path("guarded")
     with fs.new_writable_file(uri).opened() as writer:

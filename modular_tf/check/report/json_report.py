@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from modular_tf.check.catalogue import all_checks
 from modular_tf.check.outcome import Outcome, Verdict
 from modular_tf.check.report.report import PluginReport, Report
-from modular_tf.check.report.wording import remedy
+from modular_tf.check.report.wording import remedy, rule_of
 from modular_tf.codec import decode, encode
 from modular_tf.errors import ConfigError
 
@@ -57,16 +57,16 @@ def _plugin(plugin: PluginReport) -> dict[str, Any]:
 
 
 def _with_rule(outcome: Outcome) -> dict[str, Any]:
-    check = all_checks()[outcome.check_id]
+    check, stated = all_checks()[outcome.check_id], rule_of(outcome)
     return {
         **encode(outcome),
         "seconds": round(outcome.seconds, 6),
         "level": int(check.level),
         "group": check.group,
         "severity": check.rule.severity.value,
-        "requirement": check.rule.requirement,
+        "requirement": stated.requirement,
         "remedy": remedy(outcome),
-        "source": check.rule.source,
+        "source": stated.source,
     }
 
 
@@ -90,10 +90,11 @@ def read_report(path: str) -> Report:
 
 def _read_plugin(value: dict[str, Any]) -> PluginReport:
     outcomes = [
-        {each.name: check[each.name] for each in fields(Outcome)} for check in value["checks"]
+        {each.name: {"broken_rule": "", **check}[each.name] for each in fields(Outcome)}
+        for check in value["checks"]
     ]
     outdated = [{**known, "check_id": known["check"]} for known in value["outdated"]]
-    found = {"repeated_by": [], **value, "outcomes": outcomes, "outdated": outdated}
+    found = {"repeated_by": [], "only": [], **value, "outcomes": outcomes, "outdated": outdated}
     for known in outdated:
         del known["check"]
     return decode(PluginReport, {each.name: found[each.name] for each in fields(PluginReport)})

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 from modular_tf.check.catalogue import all_checks
 from modular_tf.check.outcome import Verdict
 from modular_tf.check.report.report import Conformance, labels
-from modular_tf.check.report.wording import details, headline
+from modular_tf.check.report.wording import details, headline, without_own_folders
 
 if TYPE_CHECKING:
     from modular_tf.check.outcome import Outcome
@@ -34,7 +34,8 @@ def junit(report: Report) -> bytes:
     """Return a report as XML: a suite for each plugin, subject and way, a case for each check.
 
     What a process of checks did not survive is an error, a wrong answer a failure. Warnings and
-    notes are passed cases with a word on their output.
+    notes are passed cases with a word on their output. Suites of checks that were selected have the
+    property `only`.
     """
     root = ET.Element("testsuites", name="modular-tf check", time=f"{report.seconds:.3f}")
     names = labels(report.plugins)
@@ -48,7 +49,12 @@ def junit(report: Report) -> bytes:
             by_place.setdefault(place, []).append(outcome)
         for place, outcomes in by_place.items():
             cases = [_case(f"{owner}.{place}", outcome) for outcome in outcomes]
-            root.append(_suite(f"{label}: {place}", cases, sum(it.seconds for it in outcomes)))
+            suite = _suite(f"{label}: {place}", cases, sum(it.seconds for it in outcomes))
+            if plugin.only:
+                properties = ET.Element("properties")
+                ET.SubElement(properties, "property", name="only", value=" ".join(plugin.only))
+                suite.insert(0, properties)
+            root.append(suite)
         if plugin.conformance is Conformance.UNKNOWN:  # which must not look as if it conformed
             case = ET.Element(
                 "testcase", classname=owner, name="every check has a result", time="0"
@@ -86,7 +92,10 @@ def _case(owner: str, outcome: Outcome) -> ET.Element:
     if kind == "system-out":
         part.text = "\n".join((headline(outcome), *details(outcome)))
         return case
-    part.set("message", headline(outcome))
+    said = headline(outcome)
+    if outcome.verdict is Verdict.BLOCKED and outcome.found:
+        said = f"{said} ({without_own_folders(outcome.found)})"
+    part.set("message", said)
     if kind != "skipped":
         part.set("type", outcome.verdict.value)
         part.text = "\n".join(details(outcome))

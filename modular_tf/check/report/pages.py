@@ -65,7 +65,13 @@ def html_page(report: Report, before: Report | None = None) -> bytes:
 
 
 def badge(report: Report) -> bytes:
-    """Return a badge that says whether the plugins of a run conform, and up to which level."""
+    (
+        """Return a badge that says whether the plugins of a run conform, and up to which level.
+
+    Of checks that were selected it says no level.
+    """
+        ""
+    )
     said = report.conformance
     words = said.value
     if len(report.plugins) > 1 and report.has_checked:
@@ -73,8 +79,10 @@ def badge(report: Report) -> bytes:
         words = f"{good} of {len(report.plugins)} plugins conform"
     elif said in {Conformance.CONFORMS, Conformance.DEVIATES}:
         (plugin,) = report.plugins
+        words = plugin.verdict
         of = "" if said is Conformance.CONFORMS else f" of {plugin.level:d}"
-        words = f"{words}, level {plugin.level_reached or 0:d}{of}"
+        if not plugin.only:
+            words = f"{words}, level {plugin.level_reached or 0:d}{of}"
     fields, start = [], 0.0
     for shown, colour in (("modular-tf", _COLOURS["open"]), (words, _COLOURS[said.style])):
         width = len(shown) * _PER_LETTER

@@ -50,6 +50,7 @@ class PluginReport:
         repeated_by: The options of `modular-tf check` that try the same again.
         faults: How the kit itself failed, which left checks of a process without an outcome.
         unanswered: How many checks have no outcome, because of a fault or an interruption.
+        only: What was selected of the checks: ids and groups, or globs over them; empty for all.
     """
 
     path: str
@@ -66,6 +67,7 @@ class PluginReport:
     repeated_by: tuple[str, ...] = ()
     faults: tuple[str, ...] = ()
     unanswered: int = 0
+    only: tuple[str, ...] = ()
 
     @property
     def counts(self) -> Counter[Verdict]:
@@ -110,6 +112,14 @@ class PluginReport:
         return f"checks left open: {' and '.join(parts)}" if parts else ""
 
     @property
+    def verdict(self) -> str:
+        """The conformance in words; where checks were selected, of these alone."""
+        said = self.conformance
+        if not self.only or said is Conformance.UNCHECKED:
+            return said.value
+        return f"{said.value} in what was selected"
+
+    @property
     def conforms(self) -> bool:
         """Whether something was checked, nothing is bad, and nothing was left open."""
         return self.conformance is Conformance.CONFORMS
@@ -119,8 +129,10 @@ class PluginReport:
         """The highest level of those asked for that it passes with all below; None for none.
 
         A level counts where something of it was checked, and nothing of it is bad or blocked; none
-        does where checks have no outcome.
+        does where checks have no outcome, or where a part of them was selected.
         """
+        if self.only:
+            return None
         reached, counts = None, self.counts_by_level
         for level in Level:
             verdicts = counts.get(level, Counter()).keys()

@@ -29,6 +29,7 @@ _SHOWN_AT_LENGTH = (*BAD, Verdict.WARNED)
 _SHOWN_IN_SHORT = (Verdict.NOTED, Verdict.KNOWN, Verdict.BLOCKED)
 _FIRST_COLUMN = 16
 _MOST_BLOCKED = 3
+_MOST_SELECTED = 3
 _STYLES = {
     **dict.fromkeys(BAD, "bad"),
     Verdict.WARNED: "warning",
@@ -75,7 +76,8 @@ def plugin_lines(plugin: PluginReport, *, verbose: bool) -> Iterator[Line]:
     kinds = " and ".join(plugin.kinds) or "no plugin"
     profile = f", profile {plugin.profile}" if "filesystem" in plugin.kinds else ""
     yield Line(plugin.path)
-    yield Line(f"  {kinds}{profile}, level {plugin.level:d}, seed {plugin.seed}")
+    asked = f"only {' and '.join(plugin.only)}" if plugin.only else f"level {plugin.level:d}"
+    yield Line(f"  {kinds}{profile}, {asked}, seed {plugin.seed}")
     for remark in plugin.remarks:
         yield Line(f"  {remark}")
     for cause in causes(plugin.outcomes, _SHOWN_AT_LENGTH):
@@ -96,14 +98,23 @@ def summary_line(plugin: PluginReport) -> Line:
     if said is Conformance.UNCHECKED:
         return Line(name, said.style, said.value)
     reason = f", {plugin.left_open}" if said is Conformance.UNKNOWN else ""
+    counts = ", ".join(f"{plugin.counts[v]} {v.value}" for v in Verdict if plugin.counts[v])
+    number = len(plugin.outcomes)
+    rest = (
+        f"{_selected_or_reached(plugin, reason)}; "
+        f"{number} check{'' if number == 1 else 's'}: {counts} ({plugin.seconds:.1f} s)"
+    )
+    return Line(name, said.style, plugin.verdict, rest)
+
+
+def _selected_or_reached(plugin: PluginReport, reason: str) -> str:
+    if plugin.only:
+        more = len(plugin.only) - _MOST_SELECTED
+        rest = f" and {more} more" if more > 0 else ""
+        return f" ({', '.join(plugin.only[:_MOST_SELECTED])}{rest}){reason}"
     reached = plugin.level_reached
     level = "no level" if reached is None else f"level {reached:d}"
-    counts = ", ".join(f"{plugin.counts[v]} {v.value}" for v in Verdict if plugin.counts[v])
-    rest = (
-        f"{reason}; reaches {level} of {plugin.level:d}; "
-        f"{len(plugin.outcomes)} checks: {counts} ({plugin.seconds:.1f} s)"
-    )
-    return Line(name, said.style, said.value, rest)
+    return f"{reason}; reaches {level} of {plugin.level:d}"
 
 
 def total_line(report: Report) -> str:

@@ -13,12 +13,14 @@ from modular_tf.check.catalogue import all_checks
 from modular_tf.check.outcome import Verdict
 from modular_tf.discovery.linking.system_libraries import is_of_system
 from modular_tf.processes.ending import sanitizer_report, signal_in_full
+from modular_tf.rules import rule
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
     from modular_tf.check.check import Check
     from modular_tf.check.outcome import Incident, Outcome
+    from modular_tf.rules import Rule
 
 PATH_LETTERS = (
     "F and G are files, E is an empty file, D an empty directory, N a directory with a file, X and "
@@ -85,11 +87,16 @@ def _ending(outcome: Outcome, incident: Incident) -> str:
     return f"crashed with {ended_by}{place}{reported}"
 
 
+def rule_of(outcome: Outcome) -> Rule:
+    """Return the rule that a finding is about: the check's, or the one on memory."""
+    return rule(outcome.broken_rule or outcome.check_id)
+
+
 def remedy(outcome: Outcome) -> str:
     """Return what to do: that of the rule, or what helps against a crash, a hang or an exit."""
     incident = outcome.incident
     if incident is None:
-        return all_checks()[outcome.check_id].rule.remedy
+        return rule_of(outcome).remedy
     what = _function_of(incident.last_call) or "the plugin"
     if outcome.verdict is Verdict.HUNG:
         return (
@@ -120,8 +127,12 @@ def facts(outcome: Outcome, plugin: str = "") -> Iterator[tuple[str, Sequence[st
 
     Native frames are shown without the folder of `plugin`, a path.
     """
-    rule, incident = all_checks()[outcome.check_id].rule, outcome.incident
-    yield "required" if incident is None else "tried", [f"{rule.requirement} [{rule.source}]"]
+    incident = outcome.incident
+    tried, stated = all_checks()[outcome.check_id].rule, rule_of(outcome)
+    if incident is not None or stated is not tried:
+        yield "tried", [f"{tried.requirement} [{tried.source}]"]
+    if incident is None:
+        yield "required", [f"{stated.requirement} [{stated.source}]"]
     if outcome.expected:
         yield "expected", [without_own_folders(outcome.expected)]
     if outcome.found:
@@ -182,6 +193,8 @@ def facts_of_check(check: Check) -> Iterator[str]:
         yield f"needs {', '.join(f'`{slot}`' for slot in check.needs)}"
     if check.traits:
         yield f"takes for granted: {', '.join(sorted(check.traits))}"
+    if check.place:
+        yield check.place
 
 
 # -- outcomes of one cause ------------------------------------------------------------------------

@@ -8,7 +8,8 @@
  *   pointer leads to is the plugin's, made in init/new_* and released in the cleanup of that table.
  * - Paths, patterns, buffers and statuses are the host's. Paths end in NUL and have been through
  *   translate_name; get_matching_paths alone receives its pattern as the user wrote it.
- * - A status arrives as OK: a function that never sets it succeeds.
+ * - A function sets its status on every way out, to TF_OK where it succeeds (check FS-136). This
+ *   host lends it as OK; do not rely on that.
  * - Memory that a function hands to the host comes from plugin_memory_allocate, and the host frees
  *   it with plugin_memory_free.
  * - Functions may run on any thread and in parallel, except those tagged otherwise.

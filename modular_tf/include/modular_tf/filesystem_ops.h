@@ -131,7 +131,8 @@ typedef struct TF_FilesystemOps_V221 {
   /* Optional: stat. Bytes; FAILED_PRECONDITION for a directory. */
   int64_t (*get_file_size)(const TF_Filesystem* filesystem, const char* path, TF_Status* status);
 
-  /* Optional: the path part of the URI, cleaned lexically. Never NULL; the host frees it. */
+  /* Optional: the path part of the URI, cleaned lexically. Of scheme://host/path the host is lost;
+   * set this slot if it matters. Never NULL; the result is freed with plugin_memory_free. */
   char* (*translate_name)(const TF_Filesystem* filesystem, const char* uri);
 
   /* Optional: UNIMPLEMENTED. Names relative to `path`, neither empty nor "." nor ".." nor with a

@@ -7,10 +7,21 @@ from dataclasses import replace
 
 import pytest
 
+from modular_tf.check.catalogue import all_checks
 from modular_tf.check.outcome import BAD, Incident, Pass, Verdict
+from modular_tf.check.report.json_report import as_json
 from modular_tf.check.report.text import plugin_lines
-from modular_tf.check.report.wording import causes, headline, remedy
-from tests.check.report.outcomes import CRASH, CRASHED, EXITED, FAILED, HUNG, outcome, plugin
+from modular_tf.check.report.wording import causes, facts, headline, remedy
+from tests.check.report.outcomes import (
+    CRASH,
+    CRASHED,
+    EXITED,
+    FAILED,
+    HUNG,
+    outcome,
+    plugin,
+    report,
+)
 
 
 def _crash(check_id, **values):
@@ -94,6 +105,22 @@ _SANITIZED = (
 )
 def test_the_remedy_fits_how_the_process_ended(ended, words):
     assert words in remedy(ended)
+
+
+def test_a_misuse_of_memory_is_reported_by_its_own_rule():
+    harm = outcome(
+        "FS-202", Verdict.FAILED, message="misuse (rule FS-329)", found="freed twice",
+        broken_rule="FS-329",
+    )  # fmt: skip
+    shown = dict(facts(harm))
+    (tried_on,), (required,) = shown["tried"], shown["required"]
+
+    assert tried_on.startswith(all_checks()["FS-202"].rule.requirement)
+    assert required.startswith(all_checks()["FS-329"].rule.requirement)
+    assert shown["remedy"] == [all_checks()["FS-329"].rule.remedy] == [remedy(harm)]
+    (check,) = as_json(report(harm))["plugins"][0]["checks"]
+    assert check["requirement"] == all_checks()["FS-329"].rule.requirement
+    assert check["remedy"] == remedy(harm)
 
 
 _IN_OWN_FOLDERS = (

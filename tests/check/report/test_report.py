@@ -15,7 +15,7 @@ from modular_tf.check.report.json_report import as_json
 from modular_tf.check.report.junit import junit
 from modular_tf.check.report.pages import badge, html_page
 from modular_tf.check.report.report import Conformance, Report
-from modular_tf.check.report.text import summary_line
+from modular_tf.check.report.text import plugin_lines, summary_line
 from tests.check.report.outcomes import FAILED, outcome, plugin, report
 
 _SVG = "{http://www.w3.org/2000/svg}"
@@ -72,6 +72,8 @@ def test_text_badge_page_and_the_rest_have_one_verdict(made, expected):
         (report(), "nothing was checked", _GREY),
         (Report(()), "nothing was checked", _GREY),
         (replace(report(_GOOD), interrupted=True), "is not known to conform", _GREY),
+        (report(_GOOD, only=("FS-150",)), "conforms in what was selected", _GREEN),
+        (report(_GOOD, FAILED, only=("a*",)), "does not conform in what was selected", _RED),
         (Report((plugin(_GOOD), plugin(FAILED))), "1 of 2 plugins conform", _RED),
         (Report((plugin(_GOOD), plugin(_GOOD))), "2 of 2 plugins conform", _GREEN),
     ],
@@ -106,3 +108,20 @@ def test_a_level_is_reached_with_all_below():
     skipped = outcome(ids[Level.REGISTERS], Verdict.SKIPPED)
     assert plugin(good[0], skipped).level_reached is Level.LOADS
     assert plugin(skipped).level_reached is None
+
+
+def test_checks_that_were_selected_reach_no_level():
+    check_id = _of_level(Level.HARD)
+    made = report(outcome(check_id, Verdict.PASSED), only=(check_id,), level=Level.WORKS)
+    (selected,) = made.plugins
+
+    summary = f"libmine.so: conforms in what was selected ({check_id}); 1 check: 1 passed"
+    assert str(summary_line(selected)).startswith(summary)
+    head = str(list(plugin_lines(selected, verbose=False))[1])
+    assert f"only {check_id}, seed" in head
+    assert "level" not in head
+    (shown,) = as_json(made)["plugins"]
+    assert (shown["only"], shown["level_reached"]) == ([check_id], None)
+    assert ET.fromstring(junit(made)).find(".//property").get("value") == check_id
+    many = plugin(_GOOD, only=("FS-150", "FS-151", "a*", "b*"))
+    assert " (FS-150, FS-151, a* and 1 more); " in str(summary_line(many))

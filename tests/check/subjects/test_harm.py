@@ -63,6 +63,7 @@ def test_any_check_sees_harm_to_the_heap_and_those_after_it_get_another_process(
         assert outcome.message.endswith("(rule FS-329)")
         assert outcome.found == _MISUSES[misuse]
         assert "path_exists(" in outcome.calls[-1]
+        assert outcome.broken_rule == "FS-329"
 
 
 @with_allocator
@@ -77,6 +78,20 @@ def test_a_misuse_at_loading_is_reported_by_one_check_alone(outcomes_with):
     # Checks of the library are about other things.
     of_library = outcomes_with("at-loading", "FS-005", "FS-003", reached=Pass.LIBRARY)
     assert [outcome.verdict for outcome in of_library.values()] == [Verdict.PASSED] * 2
+
+
+@with_allocator
+def test_a_misuse_while_the_plugin_is_taken_down_is_the_last_checks(outcomes_with):
+    found = outcomes_with("at-cleanup", "FS-256", "FS-257")
+    last = found["FS-257"]
+
+    assert found["FS-256"].verdict is Verdict.PASSED
+    assert last.verdict is Verdict.FAILED
+    assert last.message.startswith("misuse of the heap was seen after cleanup(")
+    assert last.message.endswith("(rule FS-329), while the plugin was taken down")
+    assert last.found == "heap block of 24 bytes freed twice"
+    assert last.calls[-1].startswith("cleanup(")
+    assert last.broken_rule == "FS-329"
 
 
 @with_allocator
