@@ -68,16 +68,19 @@ def rewrite(mtf, checked, monkeypatch):
 
 @ONE_RUN
 def test_a_good_plugin_conforms(rewrite):
-    ended = rewrite(plugins=rewrite.plugins[1:])
+    (good,) = rewrite.plugins[1:]
+    ended, whole = (rewrite(plugins=(it,)) for it in (good, replace(good, only=())))
 
     assert (ended.code, ended.err) == (Exit.DONE, "")
-    assert "conforms; reaches level 3 of 4; " in ended.lines[-1]
+    assert "conforms in what was selected (FS-15*); " in ended.lines[-1]
+    assert "conforms; reaches level 3 of 4; " in whole.lines[-1]
     assert not any(line.startswith("FAILED") for line in ended.lines)
 
 
 @ONE_RUN
 def test_a_defect_is_reported_with_its_rule_and_remedy(rewrite):
-    ended = rewrite(plugins=rewrite.plugins[:1])
+    (spoilt,) = rewrite.plugins[:1]
+    ended = rewrite(plugins=(replace(spoilt, only=()),))
 
     assert ended.code == Exit.NO
     assert [line for line in ended.lines if line.startswith("FAILED")] == [
