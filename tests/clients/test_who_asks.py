@@ -1,9 +1,13 @@
 """Who asks the store: the plugin, where a library is told so, and else its own client."""
 
+import sys
+
 import pytest
 
 from tests.clients.conftest import ANOTHER, NOBODY, PLUGIN
 
+# Which begins with Python 3.11; duckdb 1 makes `dir:/` of `dir://` in the URI of a database.
+HAS_DUCKDB_2 = sys.version_info >= (3, 11)
 pytestmark = [pytest.mark.emulator, pytest.mark.wild]
 
 
@@ -126,18 +130,21 @@ here.register_filesystem(DirFileSystem(f"{bucket}/duckdb", fs))
 take("attach by folder", lambda: attach("dir://numbers.duckdb"))
 """)
 
-    assert steps.errors.keys() == {"attach"}
-    assert "httpfs" in steps.errors["attach"]
+    by_folder = {} if HAS_DUCKDB_2 else {"attach by folder": "IO Error: Cannot open database"}
+    expected = {"attach": "httpfs", **by_folder}
+    assert steps.errors.keys() == expected.keys(), steps.errors
+    assert all(text in steps.errors[name] for name, text in expected.items()), steps.errors
     assert set(steps.values.values()) == {None, 1000}
     assert {**steps.by, "attach": None} == {
         "copy": PLUGIN,
         "read": PLUGIN,
         "partitions": PLUGIN,
         "attach": None,  # it looks by the plugin, and then wants a client of its own
-        "attach by folder": PLUGIN,
+        "attach by folder": PLUGIN if HAS_DUCKDB_2 else NOBODY,
     }
 
 
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="zarr 3 begins with Python 3.11")
 def test_zarr(take_steps):
     steps = take_steps("""
 import warnings
