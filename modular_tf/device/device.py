@@ -789,7 +789,8 @@ class DeviceArray(Tensor):
                 first += start * step
                 shape = (max(0, stop - start), *shape[1:])
                 break
-            if isinstance(each, bool):  # a mask, and neither 0 nor 1
+            # A mask is neither 0 nor 1, which numpy before 2.3 makes of its own bool.
+            if isinstance(each, bool) or str(getattr(each, "dtype", None)) == "bool":
                 raise self._no_view(key)
             try:
                 number = index(each)
