@@ -137,11 +137,9 @@ class PythonDeviceFactory:
         details = self._call("device_details", ordinal)
         if isinstance(details, DeviceDetails):
             return details
-        if isinstance(details, Mapping):
-            return self._read_mapping(details)
-        raise self._broken(f"device_details({ordinal}) returned {details!r}, expected a mapping")
-
-    def _read_mapping(self, details: Mapping[str, object]) -> DeviceDetails:
+        if not isinstance(details, Mapping):
+            expected = "expected a mapping"
+            raise self._broken(f"device_details({ordinal}) returned {details!r}, {expected}")
         try:
             return DeviceDetails.from_mapping(details)
         except InternalError as error:

@@ -99,29 +99,24 @@ class VisibleDevices:
     but CPU, as in TensorFlow, where the list belongs to the plugin devices.
     """
 
-    def __init__(self, text: str | None = None, most: Mapping[str, int] | None = None) -> None:
-        """Parse a selection of visible devices, a comma list; None or blank selects everything.
+    def __init__(
+        self,
+        entries: str | Iterable[str | int] | None = None,
+        most: Mapping[str, int] | None = None,
+    ) -> None:
+        """Parse a selection, a comma list or its parts; None or blank selects everything.
 
         `most` is TensorFlow's `device_count`: how many devices of a type are visible at most.
         Raises InvalidArgumentError if an entry is malformed or a duplicate, or some have a type and
         others none.
         """
-        self._text = text or ""
+        self._text = entries if isinstance(entries, str) else ",".join(map(str, entries or ()))
         self._most = dict(most or {})
         self._chosen: dict[str | None, list[int]] = {}
         for entry in filter(None, (part.strip() for part in self._text.split(","))):
             self._add(entry)
         if None in self._chosen and len(self._chosen) > 1:
             raise self._error("some entries have a type and others none")
-
-    @classmethod
-    def of(
-        cls, entries: str | Iterable[str | int] | None, most: Mapping[str, int] | None = None
-    ) -> VisibleDevices:
-        """Return the selection in a comma list or its parts, cut as `most` says."""
-        if entries is None or isinstance(entries, str):
-            return cls(entries, most)
-        return cls(",".join(map(str, entries)), most)
 
     def _add(self, entry: str) -> None:
         match = re.fullmatch(_ENTRY, entry)

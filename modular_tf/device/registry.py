@@ -138,7 +138,7 @@ class DeviceRegistry:
         """
         self._priorities = dict(priorities or {})
         self._enabled_types = enabled_types
-        self._visible = VisibleDevices.of(visible, device_count)
+        self._visible = VisibleDevices(visible, device_count)
         self._name_prefix = name_prefix
         self._dlpack_types: dict[str, DeviceType] = {}
         if dlpack_types:  # few name one; a device brings the module

@@ -9,7 +9,6 @@ from dataclasses import replace
 import pytest
 
 from modular_tf.errors import (
-    ClosedError,
     FailedPreconditionError,
     InternalError,
     InvalidArgumentError,
@@ -215,22 +214,6 @@ def test_many_regions_are_not_all_drawn(memory):
 
 
 # -- who keeps what alive, and closing -----------------------------------------------------------
-
-
-def test_closing_waits_for_the_last_allocation_and_returns_the_regions(memory):
-    arena = memory.arena()
-    first, second = arena.allocate(MIB), arena.allocate(4 * MIB)
-    arena.close()
-    with pytest.raises(ClosedError, match="closed"):
-        arena.allocate(1)
-
-    arena.free(first)
-    assert len(memory.regions) == 2
-    assert "(closed)" in arena.picture()
-    arena.free(second)
-    assert memory.regions == {}
-    assert arena.stats().bytes_reserved == 0
-    arena.close()
 
 
 def test_an_arena_keeps_its_source_and_returns_its_regions_when_it_is_collected():

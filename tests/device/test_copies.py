@@ -7,7 +7,6 @@ import threading
 import weakref
 from array import array
 
-import numpy as np
 import pytest
 
 from modular_tf.device.executor import DeviceContext
@@ -180,49 +179,35 @@ def test_what_no_copy_or_fill_can_be_is_refused(device):
 
 # -- what failed copies keep; test_every_slot.py has their errors --------------------------------
 
-HOST_COPIES = {
+FAILING = {
     "memcpy_htod": lambda d, s, m, view, size: s.memcpy_htod(m, view, size),
     "memcpy_dtoh": lambda d, s, m, view, size: s.memcpy_dtoh(view, m, size),
     "sync_memcpy_htod": lambda d, s, m, view, size: d.memcpy_htod(m, view, size),
     "sync_memcpy_dtoh": lambda d, s, m, view, size: d.memcpy_dtoh(view, m, size),
+    "memcpy_dtod": lambda d, s, m, view, size: s.memcpy_dtod(m, m, size),
+    "memset": lambda d, s, m, view, size: s.memset(m, 1, size),
 }
 
 
-@pytest.mark.parametrize("slot", HOST_COPIES)
-def test_the_error_of_a_copy_keeps_none_of_its_bytes(recording, device, slot):
-    """Python 3.11.7 crashes when its collector finds such a traceback (gh-77894)."""
+@pytest.mark.parametrize("slot", FAILING)
+def test_a_copy_that_fails_keeps_nothing_nor_does_its_error(recording, device, slot):
+    """Python 3.11.7 crashes when its collector finds the bytes in a traceback (gh-77894)."""
     stream, memory, view = device.create_stream(), device.allocate(4), memoryview(bytearray(4))
     recording.fail(slot, 5)
     with pytest.raises(ModularTFError) as by_plugin:
-        HOST_COPIES[slot](device, stream, memory, view, 4)
+        FAILING[slot](device, stream, memory, view, 4)
     with pytest.raises(InvalidArgumentError) as by_size:
-        HOST_COPIES[slot](device, stream, memory, view, 5)
+        FAILING[slot](device, stream, memory, view, 5)
     memory.close()
     with pytest.raises(ClosedError) as by_memory:
-        HOST_COPIES[slot](device, stream, memory, view, 4)
+        FAILING[slot](device, stream, memory, view, 4)
 
     view.release()  # BufferError, were its bytes in use
 
     assert [by_plugin.tb, by_size.tb, by_memory.tb].count(None) == 0
-
-
-@pytest.mark.parametrize("slot", ["memcpy_htod", "memcpy_dtoh", "memcpy_dtod", "memset"])
-def test_refused_copies_leave_nothing_behind(recording, device, slot):
-    stream, memory = device.create_stream(), device.allocate(4)
-    queue = {
-        "memcpy_htod": lambda: stream.memcpy_htod(memory, b"abcd"),
-        "memcpy_dtoh": lambda: stream.memcpy_dtoh(bytearray(4), memory),
-        "memcpy_dtod": lambda: stream.memcpy_dtod(memory, memory),
-        "memset": lambda: stream.memset(memory, 1),
-    }[slot]
-    recording.fail(slot, 5)
-    with pytest.raises(ModularTFError):
-        queue()
-    memory.close()
-    with pytest.raises(ClosedError):
-        queue()
-
     assert not stream.may_have_work
+    del by_plugin, by_size, by_memory
+    gc.collect()
     assert recording.count("deallocate") == 1
 
 
@@ -235,7 +220,7 @@ class Source(bytearray):
 
 def test_a_copy_keeps_its_buffers_until_it_is_done(host_device):
     stream, go_on = host_device.create_stream(), threading.Event()
-    stream.add_callback(go_on.wait)
+    stream.add_callback(lambda: go_on.wait(20))
     memory, source = host_device.allocate(1 << 20), Source(b"s" * (1 << 20))
     out = bytearray(1 << 20)
     watched = weakref.ref(source)
@@ -280,25 +265,6 @@ def test_a_copy_reads_its_source_when_it_runs(host_device, is_pinned):
         source.extend(b"more")
 
 
-def test_a_copy_keeps_the_memory_that_its_caller_drops(host_device):
-    stream, go_on = host_device.create_stream(), threading.Event()
-    stream.add_callback(lambda: go_on.wait(60))
-    target = host_device.allocate(3 * 4096)
-    stream.memcpy_htod(target, np.full(4096, 7, "u1"))
-    stream.memcpy_htod(target, bytes([8]) * 4096, offset=4096)
-    pinned = pinned_bytes(host_device, 9)
-    stream.memcpy_htod(target, pinned, offset=2 * 4096)
-    pinned.close()
-    del pinned
-    gc.collect()
-    others = [np.zeros(4096, "u1") for _ in range(64)]  # would take what had been freed
-    go_on.set()
-    stream.block_until_done()
-
-    assert len(others) == 64
-    assert read(host_device, target) == b"".join(bytes([value]) * 4096 for value in (7, 8, 9))
-
-
 def test_a_copy_that_comes_during_a_wait_keeps_its_buffer(host_device, monkeypatch):
     """Another thread feeds the stream between the end of the plugin's wait and the clean-up."""
     stream, memory, go_on = host_device.create_stream(), host_device.allocate(8), threading.Event()
@@ -312,7 +278,7 @@ def test_a_copy_that_comes_during_a_wait_keeps_its_buffer(host_device, monkeypat
             error = lib.mtf_stream_block_until_done(native)
             source = Source(b"too late")
             watched.append(weakref.ref(source))
-            stream.add_callback(go_on.wait)
+            stream.add_callback(lambda: go_on.wait(20))
             stream.memcpy_htod(memory, source)
             return error
 

@@ -94,20 +94,3 @@ def test_tables_fault_when_written(in_child):
         "    print(os.waitstatus_to_exitcode(os.wait()[1]), flush=True)\n"
     )
     assert lines == ["-11"] * 4
-
-
-def test_a_forked_child_does_not_tear_down(in_child):
-    lines = in_child(
-        "platform = steered.load()\n"
-        "platform.device_details(0)\n"
-        "before = len(steered.calls)\n"
-        "if os.fork() == 0:\n"
-        "    count = platform.device_count()\n"
-        "    platform.close()\n"
-        "    print(count, steered.calls[before:], platform.closed, flush=True)\n"
-        "    os._exit(0)\n"
-        "os.wait()\n"
-        "platform.close()\n"
-        "print(steered.calls[-1])\n"
-    )
-    assert lines == ["2 ['get_device_count'] True", "destroy_platform_fns"]

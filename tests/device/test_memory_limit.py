@@ -10,12 +10,11 @@ from modular_tf.device.memory.memory_settings import (
     MemorySettings,
     device_bytes_limit,
     environment_settings,
-    garbage_collection,
     host_bytes_limit,
     memory_growth,
     system_reserve,
 )
-from modular_tf.errors import InternalError, InvalidArgumentError
+from modular_tf.errors import InternalError
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -47,24 +46,14 @@ def test_the_limit_leaves_some_to_the_system(free, limit):
 
 
 def test_a_fraction_is_of_the_total():
-    for fraction, limit in ((0.5, 4 * GIB), (1.0, 8 * GIB), (0.0, 724 * MIB)):
-        assert device_bytes_limit(GIB - 45 * MIB, 8 * GIB, fraction=fraction) == limit
+    for fraction, limit in ((0.5, 4 * GIB), (1.0, 8 * GIB), (None, 724 * MIB)):
+        assert device_bytes_limit(GIB - 45 * MIB, 8 * GIB, fraction) == limit
 
 
-@pytest.mark.parametrize(
-    ("usage", "options", "error", "message"),
-    [
-        ((GIB, GIB), {"fraction": 1.5}, InternalError, "Unified memory is not supported yet"),
-        ((GIB, GIB), {"unified_memory": True}, InternalError, "Unified memory is not supported"),
-        ((GIB, GIB), {"fraction": -0.1}, InvalidArgumentError, "fraction"),
-        ((GIB, GIB), {"fraction": float("nan")}, InvalidArgumentError, "fraction"),
-        ((-1, GIB), {}, InternalError, "device_memory_usage reported"),
-        ((GIB, -1), {}, InternalError, "device_memory_usage reported"),
-    ],
-)
-def test_what_cannot_be_is_refused(usage, options, error, message):
-    with pytest.raises(error, match=message):
-        device_bytes_limit(*usage, **options)
+@pytest.mark.parametrize("usage", [(-1, GIB), (GIB, -1)])
+def test_less_than_no_memory_is_refused(usage):
+    with pytest.raises(InternalError, match="device_memory_usage reported"):
+        device_bytes_limit(*usage)
 
 
 def test_growth_is_for_the_plugin_the_environment_and_the_user_to_say(caplog):
@@ -82,8 +71,8 @@ def test_growth_is_for_the_plugin_the_environment_and_the_user_to_say(caplog):
 
 def test_garbage_is_collected_unless_the_environment_says_no():
     for text in (None, "", "true", "1", "True", "maybe", "false", "0", "FALSE"):
-        settings = said("TF_ENABLE_GPU_GARBAGE_COLLECTION", text)
-        assert garbage_collection(settings) is (text not in {"false", "0", "FALSE"})
+        found = said("TF_ENABLE_GPU_GARBAGE_COLLECTION", text).garbage_collection
+        assert (found is not False) is (text not in {"false", "0", "FALSE"})
 
 
 def test_the_host_limit_is_in_mebibytes():

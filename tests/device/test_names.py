@@ -88,7 +88,7 @@ def test_prefixes_of_names():
     ids=str,
 )
 def test_a_selection_is_kept_in_the_written_order_and_cut_by_a_count(selection, most, ordinals):
-    assert VisibleDevices.of(selection, most).ordinals("GPU", 3) == ordinals
+    assert VisibleDevices(selection, most).ordinals("GPU", 3) == ordinals
 
 
 def test_bare_numbers_stand_for_every_type_but_cpu():

@@ -18,7 +18,6 @@ from modular_tf.errors import (
     DataLossError,
     DeadlineExceededError,
     InternalError,
-    ModularTFError,
     ResourceExhaustedError,
     UnimplementedError,
 )
@@ -325,42 +324,6 @@ def test_a_failure_while_all_ends_is_raised_in_the_end(recording):
     assert stream.closed
     assert recording.calls[-1] == "destroy_platform_fns"
     assert recording.count("destroy_stream") == 1
-
-
-def test_two_platforms_of_one_plugin_end_apart(recording):
-    with recording.devices() as [first, _]:
-        kept = first.create_stream()
-        with recording.devices() as [again, _]:
-            ended = again.create_stream()
-        assert ended.closed
-        kept.record_event().wait()
-        assert recording.count("destroy_device") == 0
-    assert recording.count("destroy_device") == 1
-
-
-def test_calls_of_other_threads_end_before_the_platform(recording):
-    with recording.devices() as [device, _]:
-        started, errors = threading.Barrier(5), []
-
-        def work():
-            stream, memory = device.create_stream(), device.allocate(64)
-            started.wait()
-            try:
-                while True:
-                    stream.memcpy_htod(memory, b"x" * 64)
-                    stream.record_event().wait()
-            except ModularTFError as error:
-                errors.append(error)
-
-        threads = [threading.Thread(target=work) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        started.wait()
-    for thread in threads:
-        thread.join()
-    assert [type(error) for error in errors] == [ClosedError] * 4
-    assert recording.allocated == 0
-    assert recording.count("destroy_event") == recording.count("create_event")
 
 
 @pytest.mark.parametrize("memory", ["cut by the plugin", "cut by the host"])

@@ -1,12 +1,6 @@
-"""Specifications of ops are read in full, and what is wrong with one is reported with its place.
-
-They are registered with the host runtime as a plugin does it, and read from there.
-"""
+"""Specifications of ops are read in full, and what is wrong with one is reported with its place."""
 
 from __future__ import annotations
-
-import itertools
-import re
 
 import pytest
 
@@ -14,16 +8,20 @@ from modular_tf.errors import InvalidArgumentError
 from modular_tf.kernel.op_definition import OpDefinition
 from modular_tf.kernel.op_grammar import read_op_definition
 from tests.fixtures.op_definitions import register
-from tests.kernel.spec_writer import record
+from tests.kernel.spec_writer import arg_spec, attr_spec, record
 
-INVALID_ARGUMENT = 3
 NUMBERS = (
     "float,double,int32,uint8,int16,int8,complex64,int64,qint8,quint8,qint32,bfloat16,qint16,"
     "quint16,uint16,complex128,half,uint32,uint64"
 )
 REAL_NUMBERS = "float,double,int32,uint8,int16,int8,int64,bfloat16,uint16,half,uint32,uint64"
 QUANTIZED = "qint8,quint8,qint32,qint16,quint16"
-_numbers = itertools.count(1)
+
+
+def read(*specs, name="Op"):
+    """Read a definition of specifications, each after its letter."""
+    return read_op_definition("\0".join([name, "", *specs]))
+
 
 ATTRS = {
     # types
@@ -40,22 +38,22 @@ ATTRS = {
     " a_B9 \t:\n list ( int ) ": "a_B9:list(int)",
     "list: list(int)": "list:list(int)",
     # sets
-    "a: numbertype": f"a:type{{{NUMBERS}}}",
-    "a: numerictype": f"a:type{{{NUMBERS}}}",
-    "a: realnumbertype": f"a:type{{{REAL_NUMBERS}}}",
-    "a: realnumerictype": f"a:type{{{REAL_NUMBERS}}}",
-    "a: quantizedtype": f"a:type{{{QUANTIZED}}}",
-    "a: list(quantizedtype)": f"a:list(type{{{QUANTIZED}}})",
-    "a: {float, int32}": "a:type{float,int32}",
-    "a: {DT_FLOAT}": "a:type{float}",
-    "a: {float32, float64, float16}": "a:type{float,double,half}",
-    "a: {float8_e5m2,int4,float4_e2m1fn}": "a:type{float8_e5m2,int4,float4_e2m1fn}",
-    "a: {quantizedtype, float}": f"a:type{{{QUANTIZED},float}}",
-    "a: {float, resource, variant,}": "a:type{float,resource,variant}",
-    "a: list({float,half})": "a:list(type{float,half})",
-    "a: {'SAME', \"VALID\"}": 'a:string{"SAME","VALID"}',
-    "a: {'SAME',}": 'a:string{"SAME"}',
-    "a: list({'x', 'y'}) >= 2": 'a:list(string{"x","y"})>=2',
+    "a: numbertype": f"a:{{{NUMBERS}}}",
+    "a: numerictype": f"a:{{{NUMBERS}}}",
+    "a: realnumbertype": f"a:{{{REAL_NUMBERS}}}",
+    "a: realnumerictype": f"a:{{{REAL_NUMBERS}}}",
+    "a: quantizedtype": f"a:{{{QUANTIZED}}}",
+    "a: list(quantizedtype)": f"a:list({{{QUANTIZED}}})",
+    "a: {float, int32}": "a:{float,int32}",
+    "a: {DT_FLOAT}": "a:{float}",
+    "a: {float32, float64, float16}": "a:{float,double,half}",
+    "a: {float8_e5m2,int4,float4_e2m1fn}": "a:{float8_e5m2,int4,float4_e2m1fn}",
+    "a: {quantizedtype, float}": f"a:{{{QUANTIZED},float}}",
+    "a: {float, resource, variant,}": "a:{float,resource,variant}",
+    "a: list({float,half})": "a:list({float,half})",
+    "a: {'SAME', \"VALID\"}": 'a:{"SAME","VALID"}',
+    "a: {'SAME',}": 'a:{"SAME"}',
+    "a: list({'x', 'y'}) >= 2": 'a:list({"x","y"})>=2',
     # minima
     "a: int >= 2": "a:int>=2",
     "a: int>=-3": "a:int>=-3",
@@ -80,38 +78,47 @@ ATTRS = {
     "a: bool = true": "a:bool=true",
     "a: bool = False": "a:bool=false",
     "a: type = DT_FLOAT": "a:type=float",
-    "a: {half, float} = half": "a:type{half,float}=half",
+    "a: {half, float} = half": "a:{half,float}=half",
     "a: string = ''": 'a:string=""',
     "a: string = 'it''s' \"x\"": 'a:string="itsx"',
-    "a: string = '\"\\\\'": 'a:string="\\"\\\\"',
-    "a: string = '\\n\\x7c\\073;|\\101'": 'a:string="\\x0a\\x7c\\x3b\\x3b\\x7cA"',
-    "a: string = 'é'": 'a:string="\\xc3\\xa9"',
-    r"a: string = '|;\"\\\n\377'": r'a:string="\x7c\x3b\"\\\x0a\xff"',
+    "a: string = '\"\\\\'": r'a:string="\042\134"',
+    "a: string = '\\n\\x7c\\073;|\\101'": r'a:string="\012|;;|A"',
+    "a: string = 'é'": r'a:string="\303\251"',
+    r"a: string = '|;\"\\\n\377'": r'a:string="|;\042\134\012\377"',
     "a: list(int) = []": "a:list(int)=[]",
     "a: list(string) = [ 'b' , \"c\" ]": 'a:list(string)=["b","c"]',
     "a: list(bool) = [true,false]": "a:list(bool)=[true,false]",
     "a: list(type) = [DT_FLOAT, 'DT_INT32', half]": "a:list(type)=[float,int32,half]",
-    "a: shape = {}": "a:shape=[]",
-    "a: shape = {dim{size:2} dim { size: -1 }}": "a:shape=[2,-1]",
-    "a: shape = {dim:{size:2, name:'n'}; dim <size:3>}": "a:shape=[2,3]",
-    "a: shape = {dim: [{size:2}, {size:3}], dim {}}": "a:shape=[2,3,0]",
-    "a: shape = {unknown_rank:true}": "a:shape=?",
-    "a: list(shape) = [{dim{size:2}},{unknown_rank:true}]": "a:list(shape)=[[2],?]",
-    "a: tensor = {dtype: DT_INT32, tensor_shape {} int_val: [1, 2]}": "a:tensor=tensor("
-    + b"{dtype: DT_INT32, tensor_shape {} int_val: [1, 2]}".hex()
-    + ")",
-    "a: func = {name: 'f' attr {key: 'T' value {type: DT_FLOAT}}}": 'a:func=func("f")',
+    "a: shape = {}": "a:shape={}",
+    "a: shape = {dim{size:2} dim { size: -1 }}": "a:shape={dim{size:2}dim{size:-1}}",
+    "a: shape = {dim:{size:2, name:'n'}; dim <size:3>}": "a:shape={dim{size:2}dim{size:3}}",
+    "a: shape = {dim: [{size:2}, {size:3}], dim {}}": "a:shape={dim{size:2}dim{size:3}dim{size:0}}",
+    "a: shape = {unknown_rank:true}": "a:shape={unknown_rank:true}",
+    "a: list(shape) = [{}, {unknown_rank:true}]": "a:list(shape)=[{},{unknown_rank:true}]",
+    "a: tensor = {dtype: DT_INT32, a {} b: [1, 2]}": "a:tensor={dtype: DT_INT32, a {} b: [1, 2]}",
+    "a: func = {name: 'f' attr {key: 'T' value {type: DT_FLOAT}}}": 'a:func={name:"f"}',
 }
 
 
 @pytest.mark.parametrize(("spec", "expected"), ATTRS.items())
 def test_an_attribute_is_read(spec, expected):
-    name = f"Attr{next(_numbers)}"
+    assert attr_spec(read(f"a{spec}").attrs[0]) == expected
 
-    found = register(name.encode(), [spec.encode("utf-8", "surrogateescape")])
 
-    assert (found.code, found.message) == (0, "")
-    assert found.line == f"{name}||{expected}||"
+@pytest.mark.parametrize(
+    ("spec", "code", "message"),
+    [
+        (b"a: string = '\xff'", 0, ""),
+        (b"a: int = 1.5", 3, 'op %s, attribute "a: int = 1.5", character 11: expected the end'),
+    ],
+)
+def test_what_a_plugin_registers_is_read_or_refused(spec, code, message):
+    name = f"Registered{code}"
+    found = register(name.encode(), [spec])
+
+    assert found.code == code
+    assert found.message.startswith(message.replace("%s", name))
+    assert code or found.definition.attrs[0].default == "\udcff"
 
 
 BAD_ATTRS = [
@@ -182,13 +189,10 @@ BAD_ATTRS = [
 
 @pytest.mark.parametrize(("spec", "position", "expected"), BAD_ATTRS)
 def test_a_faulty_attribute_is_refused(spec, position, expected):
-    name = f"BadAttr{next(_numbers)}"
-
-    found = register(name.encode(), [spec.encode()])
-
-    assert (found.code, found.line) == (INVALID_ARGUMENT, None)
-    assert found.message.startswith(f"op {name}, attribute ")
-    assert f", character {position}: expected {expected}" in found.message
+    with pytest.raises(InvalidArgumentError) as raised:
+        read(f"a{spec}")
+    assert raised.value.message.startswith("op Op, attribute ")
+    assert f", character {position}: expected {expected}" in raised.value.message
 
 
 @pytest.mark.parametrize(
@@ -207,6 +211,9 @@ def test_a_number_of_very_many_digits_is_refused(start, digits, expected):
         read_op_definition(record(f"Digits||{start}{digits}||"))
 
 
+ATTRS_OF_ARGUMENTS = "aT: type", "aN: int >= 0", "aTs: list(type) >= 0", "as: string"
+
+
 @pytest.mark.parametrize(
     ("spec", "expected"),
     [
@@ -223,14 +230,7 @@ def test_a_number_of_very_many_digits_is_refused(start, digits, expected):
     ],
 )
 def test_an_argument_is_read(spec, expected):
-    attrs = [b"T: type", b"N: int >= 0", b"Ts: list(type) >= 0", b"s: string"]
-    told = "T:type;N:int>=0;Ts:list(type)>=0;s:string"
-    name = f"Arg{next(_numbers)}"
-
-    found = register(name.encode(), attrs, [spec.encode()], [b"out: float"])
-
-    assert (found.code, found.message) == (0, "")
-    assert found.line == f"{name}||{told}|{expected}|out:float"
+    assert arg_spec(read(*ATTRS_OF_ARGUMENTS, f"i{spec}").inputs[0]) == expected
 
 
 @pytest.mark.parametrize(
@@ -257,14 +257,10 @@ def test_an_argument_is_read(spec, expected):
     ],
 )
 def test_a_faulty_argument_is_refused(spec, position, expected):
-    attrs = [b"T: type", b"N: int >= 0", b"Ts: list(type) >= 0", b"s: string"]
-    name = f"BadArg{next(_numbers)}"
-
-    found = register(name.encode(), attrs, [b"out: T"], [spec.encode()])
-
-    assert (found.code, found.line) == (INVALID_ARGUMENT, None)
-    assert found.message.startswith(f'op {name}, output "{spec}", ')
-    assert f", character {position}: expected {expected}" in found.message
+    with pytest.raises(InvalidArgumentError) as raised:
+        read(*ATTRS_OF_ARGUMENTS, "iout: T", f"o{spec}")
+    assert raised.value.message.startswith(f'op Op, output "{spec}", ')
+    assert f", character {position}: expected {expected}" in raised.value.message
 
 
 @pytest.mark.parametrize(
@@ -274,43 +270,29 @@ def test_a_faulty_argument_is_refused(spec, position, expected):
         ("N: int >= 0", "x: N * float", "N:int>=0"),
         ("T: list(type)", "x: T", "T:list(type)>=1"),
         ("T: list(type) >= 2", "x: T", "T:list(type)>=2"),
-        ("T: list({float, half})", "x: T", "T:list(type{float,half})>=1"),
+        ("T: list({float, half})", "x: T", "T:list({float,half})>=1"),
     ],
 )
 def test_counts_and_lists_of_types_are_at_least_1(attr, argument, expected):
-    name = f"Minimum{next(_numbers)}"
-
-    found = register(name.encode(), [attr.encode()], [argument.encode()])
-
-    assert found.line == f"{name}||{expected}|{argument.replace(' ', '')}|"
+    assert attr_spec(read(f"a{attr}", f"i{argument}").attrs[0]) == expected
 
 
 @pytest.mark.parametrize(
-    ("attrs", "inputs", "expected"),
+    ("specs", "expected"),
     [
-        (
-            ["a: int", " a: float"],
-            [],
-            ", character 2: expected a name that is not taken in this op",
-        ),
-        (["N: int = 0"], ["x: N * float"], "of at least 1"),
-        (["T: list(type) = []"], ["x: T"], "of at least 1"),
+        (["aa: int", "a a: float"], ", character 2: expected a name that is not taken in this op"),
+        (["aN: int = 0", "ix: N * float"], "of at least 1"),
+        (["aT: list(type) = []", "ix: T"], "of at least 1"),
     ],
 )
-def test_attributes_that_contradict_the_op_are_refused(attrs, inputs, expected):
-    found = register(
-        b"Wrong", [each.encode() for each in attrs], [each.encode() for each in inputs]
-    )
-
-    assert found.code == INVALID_ARGUMENT
-    assert expected in found.message
+def test_attributes_that_contradict_the_op_are_refused(specs, expected):
+    with pytest.raises(InvalidArgumentError, match=expected):
+        read(*specs)
 
 
 @pytest.mark.parametrize("name", ["A", "MatMul2D", "_FusedMatMul", "__A", "Acme>Scale", "A_b"])
 def test_an_op_is_named_in_camel_case(name):
-    found = register(name.encode())
-
-    assert (found.code, found.line) == (0, f"{name}||||")
+    assert read(name=name) == OpDefinition(name)
 
 
 @pytest.mark.parametrize(
@@ -318,11 +300,11 @@ def test_an_op_is_named_in_camel_case(name):
     [("", 1), ("matMul", 1), ("__a", 3), ("_", 2), ("A b", 2), ("A>", 3), ("A>b", 3), ("A|b", 2)],
 )
 def test_an_op_with_another_name_is_refused(name, position):
-    found = register(name.encode())
-
-    assert found.code == INVALID_ARGUMENT
-    assert found.message == (
-        f'op "{re.sub("[|]", chr(92) * 2 + "x7c", name)}", character {position}: '
+    with pytest.raises(InvalidArgumentError) as raised:
+        read(name=name)
+    shown = name.replace("|", "\\x7c")
+    assert raised.value.message == (
+        f'op "{shown}", character {position}: '
         "expected a name in CamelCase, such as MatMul or _FusedMatMul"
     )
 

@@ -23,30 +23,14 @@ def quantize(device):
     op = device.op("QuantizeV2")
 
     def call(values):
-        bound = np.abs(values).max()
+        bound = np.abs(values).max(keepdims=True)
         return op(values, -bound, bound, T="qint8", **SCALED)
 
     return call
 
 
-def random(*shape):
-    return np.random.default_rng(0).uniform(-1, 1, shape).astype("float32")
-
-
-def restored(device, product, bound):
-    """Return a product of 32 bits as numbers, by 8 bits."""
-    small = device.op("Requantize")(*product, -bound, bound, out_type="qint8")
-    return device.op("Dequantize")(*small, mode="SCALED").to_numpy()
-
-
-def test_a_product_of_quantized_matrices(device, quantize):
-    a, b = random(4, 5), random(5, 3)
-    for _ in ROUNDS:
-        (qa, *range_a), (qb, *range_b) = quantize(a), quantize(b)
-        product = device.op("QuantizedMatMul")(qa, qb, *range_a, *range_b)
-        np.testing.assert_allclose(restored(device, product, 4), a @ b, atol=0.06)
-
-    assert [each.data_type.name for each in (qa, qb, product[0])] == ["qint8", "qint8", "qint32"]
+def random(count):
+    return np.random.default_rng(0).uniform(-1, 1, count).astype("float32")
 
 
 def test_plain_integers_are_of_the_quantized_type_that_the_caller_names(device, quantize):
@@ -79,7 +63,8 @@ def test_a_quantized_array_is_not_taken_for_plain_integers(device, quantize):
 
 
 def test_copies_on_a_device_keep_the_type(device, quantize):
-    quantized, *_ = quantize(random(6))
+    for _ in ROUNDS:
+        quantized, *_ = quantize(random(6))
 
     assert repr(quantized).startswith("<DeviceArray qint8 (6,) on CPU:0")
     assert (quantized.dtype, quantized.to_numpy().dtype) == ("int8", np.int8)

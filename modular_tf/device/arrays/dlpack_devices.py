@@ -26,33 +26,21 @@ ORDINALS_OF_A_PLATFORM = 4096
 _CONFIGURABLE = {kind.name: kind for kind in DeviceType if kind.is_device_memory}
 
 
-class DeviceNumbers:
-    """Numbers of kDLExtDev devices, a range for each platform. [any thread]
-
-    The first platform that asks counts from 0, as its users would expect.
-    """
-
-    def __init__(self) -> None:
-        self._lock = ForkLock()
-        self._platforms: list[str] = []
-
-    def number(self, platform: str, ordinal: int) -> int:
-        """Return the number of a device.
-
-        Raises InvalidArgumentError if the ordinal is outside a platform's range.
-        """
-        if not 0 <= ordinal < ORDINALS_OF_A_PLATFORM:
-            raise InvalidArgumentError(
-                f"platform {platform!r}: ordinal {ordinal} has no DLPack device number; "
-                f"expected 0 to {ORDINALS_OF_A_PLATFORM - 1}"
-            )
-        with self._lock:
-            if platform not in self._platforms:
-                self._platforms.append(platform)
-            return self._platforms.index(platform) * ORDINALS_OF_A_PLATFORM + ordinal
+_platforms: list[str] = []  # with kDLExtDev devices; each has a range of numbers
+_numbering = ForkLock()
 
 
-_NUMBERS = DeviceNumbers()
+def _number(platform: str, ordinal: int) -> int:
+    """Return the number of a kDLExtDev device; the first platform that asks counts from 0."""
+    if not 0 <= ordinal < ORDINALS_OF_A_PLATFORM:
+        raise InvalidArgumentError(
+            f"platform {platform!r}: ordinal {ordinal} has no DLPack device number; "
+            f"expected 0 to {ORDINALS_OF_A_PLATFORM - 1}"
+        )
+    with _numbering:
+        if platform not in _platforms:
+            _platforms.append(platform)
+        return _platforms.index(platform) * ORDINALS_OF_A_PLATFORM + ordinal
 
 
 def parse_dlpack_types(named: Mapping[str, str]) -> dict[str, DeviceType]:
@@ -94,7 +82,7 @@ def dlpack_device(
         InvalidArgumentError: The ordinal is outside a platform's range.
     """
     if kind is DeviceType.EXT_DEV:
-        return int(kind), _NUMBERS.number(platform, ordinal)
+        return int(kind), _number(platform, ordinal)
     return int(kind), ordinal if kind.is_numbered else 0
 
 

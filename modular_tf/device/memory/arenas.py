@@ -8,7 +8,6 @@ from modular_tf.device.device_core import owned
 from modular_tf.device.memory.allocator_stats import memory_usage
 from modular_tf.device.memory.memory_settings import (
     device_bytes_limit,
-    garbage_collection,
     host_bytes_limit,
     memory_growth,
 )
@@ -68,7 +67,7 @@ class Arenas:
             kind,
             _NO_LIMIT if limit is None else limit,
             growth,
-            garbage_collection(self._settings),
+            self._settings.garbage_collection is not False,
         )
         new, free = lib.mtf_executor_arena_new, lib.mtf_arena_release
         made = owned(new, free, arguments, self._core, "make an arena")
@@ -87,7 +86,7 @@ class Arenas:
         except UnavailableError:
             _log.warning("memory_limit.unknown", device=self._core.name)
             return None
-        return device_bytes_limit(free, total, fraction=settings.fraction or 0.0)
+        return device_bytes_limit(free, total, settings.fraction)
 
     def close(self) -> None:
         """Free the unused regions; the others are freed after their last use."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from modular_tf.abi.registered_names import DEVICE_NAME
-from modular_tf.errors import InternalError, InvalidArgumentError
+from modular_tf.errors import InternalError
 from modular_tf.events import EventLog
 from modular_tf.rules.keys import Key, checked_table, flag, is_number, keys_of, setting
 
@@ -140,31 +140,18 @@ def system_reserve(free_bytes: int) -> int:
     return _RESERVE_OF_SMALL if free_bytes > _RESERVE_OF_SMALL else 0
 
 
-def device_bytes_limit(
-    free_bytes: int, total_bytes: int, *, fraction: float = 0.0, unified_memory: bool = False
-) -> int:
+def device_bytes_limit(free_bytes: int, total_bytes: int, fraction: float | None = None) -> int:
     """Return the limit of a device's arena, in bytes, from its free and its total bytes.
 
-    `fraction` is `per_process_gpu_memory_fraction`, a share of the total, free or not; 0 is unset.
-
-    Raises:
-        InternalError: Unified memory was asked for, as a fraction above 1 does too; or the plugin
-            reported less than nothing.
-        InvalidArgumentError: The fraction is negative or not a number.
+    `fraction` is a share of the total, free or not. Raises InternalError if the plugin reported
+    less than nothing.
     """
-    if fraction > 1 or unified_memory:
-        raise InternalError(
-            "Unified memory is not supported yet: choose a memory fraction of at most 1, found "
-            f"{fraction}, and leave unified memory off"
-        )
-    if not fraction >= 0:
-        raise InvalidArgumentError(f"the memory fraction is {fraction}, expected 0..1 (0: unset)")
     if free_bytes < 0 or total_bytes < 0:
         raise InternalError(
             f"device_memory_usage reported {free_bytes} of {total_bytes} bytes free, expected "
             "sizes of at least 0; report it to the plugin's authors"
         )
-    if fraction:
+    if fraction is not None:
         return int(total_bytes * fraction)
     return free_bytes - system_reserve(free_bytes)
 
@@ -186,11 +173,6 @@ def memory_growth(settings: MemorySettings, *, forced_by_plugin: bool = False) -
     if forced_by_plugin and settings.growth is False:
         _log.warning("memory_growth.forced")
     return forced_by_plugin or bool(settings.growth)
-
-
-def garbage_collection(settings: MemorySettings) -> bool:
-    """Return whether unused regions are freed on memory pressure; True by default."""
-    return settings.garbage_collection is not False
 
 
 def host_bytes_limit(settings: MemorySettings) -> int:
