@@ -94,11 +94,7 @@ def byte_range(text: str) -> tuple[int, int | None]:
 
 
 class CompletedType(_TextType):
-    """The type of a value that stays as it is written, with candidates for shells.
-
-    `name` is the value's name in the help; `candidates` returns what begins with a text, for a
-    command with these global options.
-    """
+    """The type of a value that stays as it is written, with candidates for shells."""
 
     def __init__(
         self, name: str, candidates: Callable[[GlobalOptions, str], Iterable[str]]
@@ -123,10 +119,7 @@ class CompletedType(_TextType):
 
 
 def _parted(prefix: str) -> tuple[str, Callable[[str], bool]]:
-    """Return the directory of a path or URI that is being typed, and which names in it fit.
-
-    A hidden one must be begun with its dot, as in shells.
-    """
+    """Return the directory of what is typed, and which names fit: hidden ones by their dot."""
     slash = prefix.rfind("/") + 1
     folder, begun = prefix[:slash], prefix[slash:]
     return folder, lambda name: name.startswith(begun) if begun else not name.startswith(".")

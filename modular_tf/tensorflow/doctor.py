@@ -110,10 +110,7 @@ class TensorFlowInstallation:
 
 @dataclass(frozen=True, slots=True)
 class FileRow:
-    """A file that `import tensorflow` opens, or would open.
-
-    `origin` is the directory `tensorflow-plugins` or the variable that TensorFlow finds it by.
-    """
+    """A file that `import tensorflow` opens, by the directory or variable `origin`."""
 
     path: str
     origin: str
@@ -129,11 +126,7 @@ class FileRow:
 
 @dataclass(frozen=True, slots=True)
 class PluginRow:
-    """A plugin that is installed: what became of it here, and what TensorFlow does with it.
-
-    `in_tensorflow` is None without a TensorFlow, of a plugin without filesystems, and of those that
-    come with this package.
-    """
+    """An installed plugin: what became of it here, and what TensorFlow does with it, or None."""
 
     plugin: str
     path: str
@@ -624,10 +617,7 @@ def _ending(status: int | None, output: str) -> str:
 
 
 def report_stores(records: Iterable[PluginRecord]) -> tuple[StoreRow, ...]:
-    """Return one row for each scheme whose plugin reads variables, in 8 seconds at most.
-
-    Servers that a variable names are connected to, and nothing is sent to them.
-    """
+    """Return one row for each scheme whose plugin reads variables, in 8 seconds at most."""
     stores = [
         (record.name, record.path, scheme)
         for record in records

@@ -50,13 +50,6 @@ def test_global_options_stand_between_the_words_of_a_family_too(mtf, tmp_path):
     assert "plugin.probe" in ended.err or "debug" in ended.err
 
 
-def test_nothing_given_means_the_defaults(options_of):
-    options = options_of(["schemes"])
-
-    assert (options.plugin, options.plugin_dir, options.bundled) == ([], [], True)
-    assert (options.json, options.verbose) == (False, 0)
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [

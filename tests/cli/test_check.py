@@ -23,6 +23,7 @@ from modular_tf.cli import check as check_command
 from modular_tf.cli.check import CUT_SHORT
 from modular_tf.cli.process import Exit
 from tests.check.building import DEFECT_VARIABLE, defective_plugin
+from tests.fixtures.compiler import compile_object, link_library
 
 GOOD = "ram_filesystem"
 QUICK = ("--only", "FS-15*", "--through-host")
@@ -110,19 +111,6 @@ def test_a_check_runs_in_this_process_for_a_debugger(mtf_process, monkeypatch):
     assert "read(" in ended.err  # each call is written before it is made
 
 
-def test_a_known_deviation_conforms_with_its_reason_unless_it_is_none_any_more(
-    mtf, spoilt, tmp_path
-):
-    settings = tmp_path / "check.toml"
-    settings.write_text(f'[[known]]\ncheck = "{SPOILT}"\nreason = "the store says so"\n')
-
-    ended = mtf("check", spoilt, GOOD, "--only", SPOILT, "--settings", settings)
-
-    assert ended.code == Exit.DONE
-    assert any("known deviation: the store says so" in line for line in ended.lines)
-    assert sum(f"{SPOILT} is no known deviation any more" in line for line in ended.lines) == 1
-
-
 def test_one_line_asks_for_a_root_where_nothing_can_be_made(mtf, monkeypatch):
     monkeypatch.setenv(DEFECT_VARIABLE, "no-place")
     ended = mtf("check", defective_plugin("filesystem"), "--only", "reading")
@@ -134,15 +122,6 @@ def test_one_line_asks_for_a_root_where_nothing_can_be_made(mtf, monkeypatch):
     assert [line for line in ended.lines if line.startswith("FAILED")] == []
     assert [line for line in ended.lines if line.startswith("blocked")] == [line]
     assert ended.code == Exit.NOTHING
-
-
-def test_a_root_that_cannot_be_used_is_named_in_one_line(mtf, monkeypatch):
-    monkeypatch.setenv(DEFECT_VARIABLE, "no-place")
-    ended = mtf("check", defective_plugin("filesystem"), *QUICK, "--root", "defect://wrong/place")
-    (line,) = (line for line in ended.lines if line.startswith("blocked"))
-
-    assert "below defect://wrong/place" in line
-    assert "--root" in line
 
 
 def test_a_reader_that_leaves_makes_no_success_of_a_defect(spoilt):
@@ -186,6 +165,15 @@ def wait_for_zygote(pid):
                     return
         time.sleep(0.02)
     raise AssertionError("no process of checks was started")
+
+
+def test_a_filesystem_that_offers_little_is_checked_on_what_it_offers(mtf):
+    source = Path(__file__).parents[1] / "check" / "computed_files.c"
+    library = link_library("libcomputed_files.so", [compile_object(source, ("_GNU_SOURCE",))])
+    (plugin,) = mtf("check", library, "--level", 3, "--json").object["plugins"]
+
+    assert {check["verdict"] for check in plugin["checks"]} == {"passed", "warned", "skipped"}
+    assert plugin["level_reached"] == 3
 
 
 # ---- Reports -------------------------------------------------------------------------------------
@@ -268,12 +256,14 @@ def test_a_report_goes_to_standard_output_in_the_place_of_the_text(option, begin
         ET.fromstring(ended.out)  # nothing follows it
 
 
-def test_annotations_hold_no_control_characters_of_a_file_name(mtf, tmp_path):
+def test_a_file_that_is_no_library_fails_and_its_annotation_has_no_controls(mtf, tmp_path):
     spoilt = tmp_path / "lib\x1b[31m\udcff.so"
     spoilt.write_bytes(b"no library")
 
     ended = mtf("check", spoilt, "--level", 1, "--annotations", "github")
 
+    assert ended.code == Exit.NO
+    assert any(line.startswith("FAILED LD-") for line in ended.lines)
     (annotation,) = (line for line in ended.lines if line.startswith("::error title="))
     assert "\\x1b[31m\\xff" in annotation
     assert b"\x1b" not in ended.out
@@ -335,23 +325,6 @@ def test_a_place_without_a_library_is_no_success(mtf, tmp_path, name, said):
 
     assert ended.code == Exit.NOTHING
     assert said in ended.err
-
-
-def test_checks_that_are_all_skipped_are_no_success(mtf):
-    ended = mtf("check", GOOD, "--only", "FS-303")  # transactions: it has none
-
-    assert ended.code == Exit.NOTHING
-    assert ended.lines[-1].endswith(": nothing was checked")
-
-
-def test_a_file_that_is_no_library_does_not_conform(mtf, tmp_path):
-    path = tmp_path / "libtext.so"
-    path.write_text("not a library at all\n")
-
-    ended = mtf("check", path)
-
-    assert ended.code == Exit.NO
-    assert any(line.startswith("FAILED LD-") for line in ended.lines)
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,7 @@ import pytest
 
 from modular_tf.cli.frame import GlobalOptions, Invocation
 from modular_tf.cli.fs import reading
-from modular_tf.cli.fs.reading import bytes_between, cat, first_lines, head, last_lines, tail
-from modular_tf.errors import DataLossError
+from modular_tf.cli.fs.reading import cat, first_lines, head, last_lines, tail
 from modular_tf.filesystem.files import RandomAccessFile
 from modular_tf.service.service import PluginService
 from tests.filesystem.memory_store import MemoryStore, filesystem_of
@@ -136,6 +135,39 @@ def test_parts_of_files_in_a_store_are_read_at_once_and_written_in_order(verb, m
     assert capfd.readouterr().out == "\n".join(headed)
 
 
+class Stored(Noted):
+    """A file of a store, which has a length and notes what is asked for."""
+
+    uri = "mem://host/f"
+
+    def __init__(self, content, length):
+        super().__init__(content)
+        self.length = length
+        self.asked = set()
+
+    def known_length(self):
+        return self.length
+
+    def readinto(self, offset, buffer):
+        self.asked.add((offset, len(memoryview(buffer))))
+        return super().readinto(offset, buffer) if offset < len(self.content) else 0
+
+
+@pytest.fixture
+def run_on(monkeypatch):
+    """Run a verb on a file of a store, and return its exit code."""
+
+    def run(verb, file, **given):
+        with PluginService() as service:
+            service.register_filesystem("mem", filesystem_of(MemoryStore()))
+            filesystem = service.filesystem("mem")
+            monkeypatch.setattr(filesystem, "new_random_access_file", lambda _: file)
+            monkeypatch.setattr(Invocation, "session", lambda _: nullcontext(service))
+            return verb.callback(Invocation(GlobalOptions()), uris=["mem://host/f"], **given)
+
+    return run
+
+
 @pytest.mark.parametrize(
     ("verb", "given", "read"),
     [
@@ -145,27 +177,20 @@ def test_parts_of_files_in_a_store_are_read_at_once_and_written_in_order(verb, m
         (tail, {"lines": None, "n_bytes": 100}, {(199_900, 100)}),
     ],
 )
-def test_no_other_bytes_of_a_store_are_read(verb, given, read, monkeypatch, capfd):
-    content, seen = bytes(200_000), set()
+@pytest.mark.usefixtures("capfd")
+def test_no_other_bytes_of_a_store_are_read(run_on, verb, given, read):
+    file = Stored(bytes(200_000), 200_000)
 
-    class Stored(Noted):
-        uri = "mem://host/f"
+    assert run_on(verb, file, **given) == 0
+    assert file.asked == read
 
-        def known_length(self):
-            return len(content)
 
-        def readinto(self, offset, buffer):
-            seen.add((offset, len(memoryview(buffer))))
-            return super().readinto(offset, buffer)
-
-    with PluginService() as service:
-        service.register_filesystem("mem", filesystem_of(MemoryStore()))
-        filesystem = service.filesystem("mem")
-        monkeypatch.setattr(filesystem, "new_random_access_file", lambda _: Stored(content))
-        monkeypatch.setattr(Invocation, "session", lambda _: nullcontext(service))
-        assert verb.callback(Invocation(GlobalOptions()), uris=["mem://host/f"], **given) == 0
-
-    assert seen == read
+@pytest.mark.parametrize(
+    "given", [{"lines": 3, "n_bytes": None}, {"lines": None, "n_bytes": 50}], ids=["lines", "bytes"]
+)
+def test_the_end_of_a_file_that_became_shorter_is_an_error(run_on, given, capfd):
+    assert run_on(tail, Stored(b"a\n" * 30, 100), **given) == 1
+    assert "it ended after" in capfd.readouterr().err
 
 
 def test_cat_of_what_matches_keeps_the_order(mtf, tmp_path):
@@ -175,29 +200,3 @@ def test_cat_of_what_matches_keeps_the_order(mtf, tmp_path):
     assert mtf("fs", "cat", f"{tmp_path}/f*").out == b"".join(
         (tmp_path / f"f{number:02}").read_bytes() for number in range(30)
     )
-
-
-class Short(Noted):
-    """A file whose end is found out by reading."""
-
-    def readinto(self, offset, buffer):
-        return super().readinto(offset, buffer) if offset < len(self.content) else 0
-
-
-@pytest.mark.parametrize(
-    "part",
-    [
-        lambda file: last_lines(file, 3, 100),
-        lambda file: last_lines(file, 1, 100),
-        lambda file: bytes_between(file, 50, 100, to_end=True),
-    ],
-)
-def test_the_end_of_a_file_that_became_shorter_is_an_error(part):
-    class Shorter(Short):
-        uri = "mem://h/f"
-
-        def known_length(self):
-            return 100
-
-    with pytest.raises(DataLossError):
-        b"".join(map(bytes, part(Shorter(b"a\n" * 30))))

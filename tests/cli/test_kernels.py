@@ -306,11 +306,20 @@ def test_what_fails_is_no_with_a_reason(with_kernels, matrices, words, message, 
     assert message in ended.err
 
 
-def test_an_input_that_is_a_list_is_given_by_name_for_each_tensor():
-    concat = standard_ops().get("ConcatV2")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("ConcatV2", "-i", "values=1", "-i", "values=2", "-i", "axis=0"),
+        ("AddN", "-i", "1"),
+        ("Const", "-a", '{"value": "@a.npy", "dtype": "float"}'),
+    ],
+    ids=["list by name", "list of one", "tensor attribute"],
+)
+def test_an_operation_takes_lists_of_tensors_and_tensors_as_attributes(mtf, matrices, words):
+    ended = mtf("run", *words, "--device", "CPU:0", "--explain")
 
-    assert kernel_commands._inputs(["values=1", "values=2", "axis=0"], concat)[0] == [[1, 2], 0]
-    assert kernel_commands._inputs(["1", "0"], concat)[0] == [[1], 0]
+    assert ended.code == Exit.NOTHING, ended.err  # all is understood, and no kernel is there
+    assert f"no plugin has a kernel of {words[0]}" in ended.err
 
 
 @pytest.mark.parametrize(
@@ -320,15 +329,6 @@ def test_lists_of_numbers_have_the_types_of_tensorflow(with_kernels, words, dtyp
     ended = with_kernels("run", "AddV2", "-i", words, "-i", words)
 
     assert ended.lines[0].split("\t")[1] == dtype, ended.err
-
-
-def test_a_tensor_among_the_attributes_is_read_from_a_file(matrices):
-    const = standard_ops().get("Const")
-
-    read = kernel_commands._attributes('{"value": "@a.npy", "dtype": "float"}', const)
-
-    np.testing.assert_array_equal(read["value"], matrices[0])
-    assert read["dtype"] == "float"
 
 
 def test_files_are_written_by_name_and_in_order_and_none_is_left_out(tmp_path, monkeypatch):

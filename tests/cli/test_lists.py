@@ -8,9 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from modular_tf.cli.plugins import show_plugins
-from tests.cli.test_printer import on_terminal
-
 BUNDLED = ["host_device", "posix_filesystem", "ram_filesystem"]
 
 
@@ -97,28 +94,6 @@ def test_list_shows_warnings(mtf, fixture_plugin):
     assert row[6] == ""
     assert warning["message"] in row[7]
     assert f"[{warning['rule']}]" in row[7]
-
-
-RECORD = {
-    "name": "a", "state": "failed", "path": "/p/liba.so", "source": "argument",
-    "distribution": None, "kinds": ["filesystem"], "schemes": [], "device_types": [], "kernels": 0,
-    "ops": 0,
-    "reasons": [
-        {"stage": "init", "rule": "FS-013", "message": "no cleanup", "remedy": "Have one."},
-        {"stage": "init", "rule": None, "message": "its own words", "remedy": None},
-    ],
-    "warnings": [{"stage": "init", "rule": "LD-056", "message": "odd", "remedy": None}],
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("with_warnings", [False, True])
-def test_a_person_sees_reasons_under_the_table_and_warnings_when_asked_for(with_warnings):
-    seen = on_terminal(lambda printer: show_plugins([RECORD], printer, with_warnings=with_warnings))
-
-    assert "a (/p/liba.so)\n  failed: no cleanup [FS-013] Have one.\n" in seen
-    assert "  failed: its own words\n" in seen
-    assert ("  warning: odd [LD-056]\n" in seen) is with_warnings
-    assert ("1 warning; `modular-tf list -v` shows more" in seen) is not with_warnings
 
 
 @pytest.mark.parametrize("verb", ["list", "schemes", "devices"])

@@ -173,17 +173,12 @@ def test_the_file_lies_beside_the_configuration_by_default(command, tmp_path, mo
     assert set(states(command("list", "--frozen", "--json")).values()) == {"loaded"}
 
 
-@pytest.mark.parametrize("how", ["option", "environment", "configuration"])
-def test_new_bytes_are_refused(how, command, configured, plugins, monkeypatch):
+@pytest.mark.usefixtures("configured")
+def test_new_bytes_are_refused_where_plugins_are_frozen(command, plugins):
     change(plugins / "libgood.so")
     assert states(command("list", "--json"))["good"] == "loaded"
-    options = ["--frozen"] if how == "option" else []
-    if how == "environment":
-        monkeypatch.setenv("MODULAR_TF_FROZEN", "1")
-    elif how == "configuration":
-        configured.write_text(configured.read_text() + "frozen = true\n")
 
-    ended = command("list", "--json", *options)
+    ended = command("list", "--json", "--frozen")
 
     assert states(ended) == {"good": "rejected", "second": "loaded"}
     assert rules(ended) == {"good": ("trust", "LD-080")}

@@ -1,13 +1,11 @@
 """Results on standard output: for people, for pipes, for programs."""
 
 import io
-import json
 import sys
 from contextlib import redirect_stdout
 
 import pytest
 
-from modular_tf.cli import output as text
 from modular_tf.cli.output import Printer
 
 
@@ -104,24 +102,7 @@ def test_a_terminal_is_never_sent_control_characters(extra, request):
     assert "x\\x1b[2Jy\\n" in seen
 
 
-def test_json_is_one_object_with_its_schema_version(capsys):
-    Printer(json=True).json_object(schemes=[])
-
-    assert json.loads(capsys.readouterr().out) == {"schema_version": 1, "schemes": []}
-
-
 def test_a_terminal_is_not_one_when_json_is_wanted():
     with redirect_stdout(Terminal(io.BytesIO())):
         assert not Printer(json=True).terminal
         assert Printer(json=False).terminal
-
-
-def test_undecodable_bytes_are_written_out():
-    assert text.printable("caf\udce9 \u202e\t") == "caf\\xe9 \\u202e\\t"
-    assert text.printable("café") == "café"
-
-
-def test_an_unknown_time_is_a_dash():
-    assert text.when(0) == "-"
-    assert text.when(-(2**63)) == "-"
-    assert text.when(1_700_000_000 * 10**9).startswith("2023-11-1")

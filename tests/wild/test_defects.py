@@ -376,7 +376,9 @@ DEFECTS = {
             """
             put("file", b"content")
             expect(get("file"), b"content")
-            warnings = [warning.message for warning in service.plugins()[0].warnings]
+            found = service.plugins()[0].warnings
+            expect({warning.rule for warning in found}, {"LD-056"})
+            warnings = [warning.message for warning in found]
             expect(warnings[0], "'gs': GCS_READ_CACHE_BLOCK_SIZE_MB was set to '0', from '16'")
             expect(warnings[1], "'gs': GCS_APPEND_MODE was unset, from 'compose'")
             """,
