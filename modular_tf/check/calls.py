@@ -5,12 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import Answer
 from modular_tf.check.expectation import Unsupported
-from modular_tf.check.memory_watch import HeapWatch
+from modular_tf.check.memory_watch import Breach, raise_breach, raise_harm_to_heap, watched
 from modular_tf.check.native.raw_status import RawStatus
 
 if TYPE_CHECKING:
@@ -38,14 +38,11 @@ def listen(listener: Callable[[str], None]) -> None:
 
 
 class CallJournal:
-    """Announces each call before it is made, and stores what came of it. [any thread]
-
-    Attributes:
-        calls: What was called since somebody cleared it, the last at the end; `...` stands for
-            the oldest where there are too many.
-    """
+    """Announces each call before it is made, and stores what came of it. [any thread]"""
 
     def __init__(self) -> None:
+        # What was called since somebody cleared it, the last at the end; `...` stands for the
+        # oldest where there are too many.
         self.calls: list[str] = []
 
     def enter(self, call: str) -> None:
@@ -85,40 +82,18 @@ def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most // 2]}...{text[-most // 2 :]}"
 
 
-class Slots(Protocol):
-    """The functions of a plugin, by the C name of their table and their own."""
-
-    def function(self, table: str, slot: str) -> Any:
-        """Return a slot as a function, None where it is NULL."""
-
-
 class SlotCaller(ABC):
-    """Calls slots; what a call did to memory, a kind of plugin looks for. [any thread]
+    """Calls slots, and looks at what each call did to memory. [any thread]"""
 
-    Attributes:
-        journal: Records each call.
-        heap: Sees what calls do to the heap.
-        is_poisoned: Whether statuses are preset to UNKNOWN.
-
-    Args:
-        slots: The plugin's functions.
-        journal: Records each call.
-        table: The C name of the table that calls mean where they name none.
-    """
-
-    def __init__(self, slots: Slots, journal: CallJournal, table: str) -> None:
-        self._slots = slots
+    def __init__(self, journal: CallJournal, table: str, memory_rule: str) -> None:
         self.journal = journal
-        self._table = table
-        self.heap = HeapWatch()
-        self.is_poisoned = False
+        self._table = table  # of slots whose table is not named
+        self._memory_rule = memory_rule
+        self.is_poisoned = False  # whether statuses are preset to UNKNOWN
 
     @contextmanager
     def poisoned(self) -> Iterator[None]:
-        """Preset statuses to UNKNOWN within the block, for all threads.
-
-        `Answer.touched` shows in any case whether the plugin sets them.
-        """
+        """Preset statuses to UNKNOWN within the block, for all threads."""
         before, self.is_poisoned = self.is_poisoned, True
         try:
             yield
@@ -144,7 +119,7 @@ class SlotCaller(ABC):
         call = f"{slot}({shown})"
         self.journal.enter(call)
         with RawStatus(poisoned=self.is_poisoned) as status:
-            returned = self.heap.call(function, *arguments, status.pointer)
+            returned = watched(function, *arguments, status.pointer)
             content = status.read()
         answer = Answer(
             content.code, content.message, returned=returned, touched=content.touched,
@@ -172,7 +147,7 @@ class SlotCaller(ABC):
         function = self.function(slot, table)
         call = f"{slot}({shown})"
         self.journal.enter(call)
-        returned = self.heap.call(function, *arguments)
+        returned = watched(function, *arguments)
         if not quietly:
             self.journal.leave(call, str(returned) if isinstance(returned, int) else "")
         self._check_memory(call, slot, lent, constant)
@@ -180,12 +155,19 @@ class SlotCaller(ABC):
 
     def function(self, slot: str, table: str | None = None) -> Any:
         """Return a slot's function; raise `Unsupported` where it is NULL."""
-        function = self._slots.function(table or self._table, slot)
+        function = self._function(table or self._table, slot)
         if function is None:
             raise Unsupported(f"{table or self._table}.{slot} is NULL")
         return function
 
     @abstractmethod
+    def _function(self, table: str, slot: str) -> Any:
+        """Return a slot as a function that releases the GIL, None where it is NULL."""
+
+    @abstractmethod
+    def _raise_overrun(self, slot: str, memory: GuardedMemory, where: str) -> None:
+        """Raise the finding that a slot wrote beside memory that it was lent."""
+
     def _check_memory(
         self,
         call: str,
@@ -194,3 +176,10 @@ class SlotCaller(ABC):
         constant: Sequence[GuardedMemory],
     ) -> None:
         """Raise `Deviation` where a call did something to memory that is not the plugin's."""
+        for memory in (*lent, *constant):
+            if (where := memory.breach()) is not None:
+                self._raise_overrun(slot, memory, where)
+        if not all(memory.is_unchanged for memory in constant):
+            message = f"{slot} wrote to an input that is const"
+            raise_breach(Breach(self._memory_rule, message, found=call))
+        raise_harm_to_heap(call, self._memory_rule)

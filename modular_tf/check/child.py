@@ -1,7 +1,7 @@
 """The process of a group: loads the plugin, tries the checks, and ends.
 
-What it reports to its watcher is `{"begins": 1}`; `{"ready": 1}` or `{"blocked": WHY}` about the
-plugin; `{"enters": ID}` and `{"outcome": OUTCOME}` for each check; `{"closes": 1}`,
+What it reports to its watcher is `{"begins": 1}`; `{"ready": 1}` or `{"blocked": WHY, "see": IDS}`
+about the plugin; `{"enters": ID}` and `{"outcome": OUTCOME}` for each check; `{"closes": 1}`,
 `{"harm": OUTCOME}` where the last outcome became another while the plugin was taken down, and
 `{"done": 1}` as the last; or `{"fault": TEXT}` where the kit itself failed. What the native core
 adds stands in `native/core/process_end.h`.
@@ -25,9 +25,9 @@ from modular_tf.check.memory_watch import (
     MEMORY_RULES,
     Breach,
     Depth,
-    HeapWatch,
     is_damaged,
     loading,
+    new_violation,
     note_damage,
     raise_harm_to_heap,
 )
@@ -62,10 +62,7 @@ _VERDICTS: Mapping[Severity, Verdict] = {
 
 
 def run(job: Job, log: CallLog, ends: Sequence[int], parent: int) -> NoReturn:
-    """Try the checks of a job, with its calls in the log, and end the process.
-
-    The arguments `ends` and `parent` are those of `become_child`.
-    """
+    """Try the checks of a job, with its calls in the log, and end the process."""
     try:
         become_child(ends, parent)
         report = _OwnReport()
@@ -107,9 +104,9 @@ def _try_all(job: Job, log: CallLog, report: Report) -> None:
             session = session_of_group(job.target, all_checks()[job.checks[0]].group)
             rule_id = MEMORY_RULES.get(job.target.kind)
             if rule_id is not None:  # a library is not loaded yet
-                raise_harm_to_heap(HeapWatch(), "the plugin was loaded", rule_id, Depth.ALL)
+                raise_harm_to_heap("the plugin was loaded", rule_id, Depth.ALL)
     except (Blocked, ModularTFError) as error:
-        report.write({"blocked": str(error)})
+        report.write({"blocked": str(error), "see": getattr(error, "see", ())})
         return
     report.write({"ready": 1})
     for check in [all_checks()[check_id] for check_id in job.checks]:
@@ -158,35 +155,32 @@ def taken_down(session: Session, last: Outcome) -> Outcome:
 
 
 def tried(check: Check, session: Session, *, subject: str, reached: Pass) -> Outcome:
-    """Try a check in this process, and return its outcome.
-
-    What the check raises that is no finding is a fault of the check's, and goes on to the caller.
-    """
+    """Try a check in this process, and return its outcome."""
     session.calls.clear()
     begun = time.monotonic()
-    verdict, message, expected, found, broken = Verdict.PASSED, "", "", "", ""
+    found: dict[str, Any] = {"verdict": Verdict.PASSED}
     try:
         _run_watched(check, session, reached)
     except Deviation as deviation:
-        verdict = _verdict(check, deviation)
-        message, expected, found = deviation.message, deviation.expected, deviation.found
-        broken = deviation.rule_id if isinstance(deviation, Breach) else ""
+        found = {
+            "verdict": _verdict(check, deviation),
+            "message": deviation.message,
+            "expected": deviation.expected,
+            "found": deviation.found,
+            "broken_rule": deviation.rule_id if isinstance(deviation, Breach) else "",
+        }
     except Unsupported as unsupported:
-        verdict, message = Verdict.SKIPPED, str(unsupported)
+        found = {"verdict": Verdict.SKIPPED, "message": str(unsupported)}
     except Blocked as blocked:
-        verdict, message, found = Verdict.BLOCKED, str(blocked), blocked.found
-    return Outcome(
-        check_id=check.id,
-        subject=subject,
-        reached=reached,
-        verdict=verdict,
-        message=message,
-        expected=expected,
-        found=found,
-        calls=tuple(once_each(session.calls)[-MOST_CALLS:]),
-        seconds=time.monotonic() - begun,
-        broken_rule=broken,
-    )
+        found = {
+            "verdict": Verdict.BLOCKED,
+            "message": str(blocked),
+            "found": blocked.found,
+            "see": blocked.see,
+            "wants_root": blocked.wants_root,
+        }
+    calls, seconds = tuple(once_each(session.calls)[-MOST_CALLS:]), time.monotonic() - begun
+    return Outcome(check.id, subject, reached, calls=calls, seconds=seconds, **found)
 
 
 def _run_watched(check: Check, session: Session, reached: Pass) -> None:
@@ -198,11 +192,10 @@ def _run_watched(check: Check, session: Session, reached: Pass) -> None:
         with session.workspace(check) as workspace:
             check.run(workspace)
     finally:  # whatever else is found: it may come of this
-        heap = HeapWatch()
         if reached is Pass.LIBRARY:  # what loading does to the heap is the finding of one check
-            heap.new_violation(Depth.ALL)
+            new_violation(Depth.ALL)
         else:
-            raise_harm_to_heap(heap, "the check", MEMORY_RULES[check.kind], Depth.ALL)
+            raise_harm_to_heap("the check", MEMORY_RULES[check.kind], Depth.ALL)
 
 
 def _verdict(check: Check, deviation: Deviation) -> Verdict:

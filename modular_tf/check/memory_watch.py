@@ -31,14 +31,11 @@ class Breach(Deviation):
 
     It is a failure of the check that saw it, however mild that one's own rule is: what comes after
     it in the same process cannot be trusted.
-
-    Attributes:
-        rule_id: The rule that it broke.
     """
 
     def __init__(self, rule_id: str, message: str, *, found: str = "") -> None:
         super().__init__(f"{message} (rule {rule_id})", found=found)
-        self.rule_id = rule_id
+        self.rule_id = rule_id  # the rule that it broke
 
 
 class _Process:
@@ -101,52 +98,40 @@ class Depth(Enum):
     """All of them, and memory that was freed."""
 
 
-class HeapWatch:
-    """Sees misuse of the heap in a process with the checking allocator, else none. [any thread]
+def watched(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function of the plugin; what it allocates is counted as its own. [any thread]"""
+    allocator = checking_allocator()
+    if allocator is None:
+        return function(*arguments)
+    allocator.enter()
+    try:
+        return function(*arguments)
+    finally:
+        allocator.leave()
 
-    Each violation is reported once, whichever watch sees it.
-    """
 
-    def __init__(self) -> None:
-        self._allocator = checking_allocator()
-
-    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Call a function of the plugin; what it allocates is counted as its own."""
-        allocator = self._allocator
-        if allocator is None:
-            return function(*arguments)
-        allocator.enter()
-        try:
-            return function(*arguments)
-        finally:
-            allocator.leave()
-
-    def new_violation(self, depth: Depth = Depth.LIVE) -> str | None:
-        """Return a sentence on what was found since the last time, None for nothing."""
-        allocator = self._allocator
-        if allocator is None:
+def new_violation(depth: Depth = Depth.LIVE) -> str | None:
+    """Return a sentence on misuse of the heap since the last time, None for none. [any thread]"""
+    allocator = checking_allocator()
+    if allocator is None:
+        return None
+    if depth is Depth.ALL:
+        count = allocator.inspect(deep=True)
+    else:
+        use = allocator.use()
+        looks = depth is Depth.LIVE and use.live_blocks <= _MOST_LOOKED_AT
+        count = allocator.inspect() if looks else use.violations
+    with _Process.reporting:  # each violation is one thread's to report
+        first = _Process.reported
+        if count <= first:
             return None
-        if depth is Depth.ALL:
-            count = allocator.inspect(deep=True)
-        else:
-            use = allocator.use()
-            looks = depth is Depth.LIVE and use.live_blocks <= _MOST_LOOKED_AT
-            count = allocator.inspect() if looks else use.violations
-        with _Process.reporting:  # each violation is one thread's to report
-            first = _Process.reported
-            if count <= first:
-                return None
-            _Process.reported = count
-        sentences = (allocator.violation(index) for index in range(first, count))
-        return "; ".join(text for text in sentences if text is not None) or "the heap was misused"
-
-    def block_size(self, address: int) -> int | None:
-        """Return the bytes of the heap block that begins there, None where that is not known."""
-        return None if self._allocator is None else self._allocator.size_of(address)
+        _Process.reported = count
+    sentences = (allocator.violation(index) for index in range(first, count))
+    return "; ".join(text for text in sentences if text is not None) or "the heap was misused"
 
 
-def raise_harm_to_heap(heap: HeapWatch, call: str, rule_id: str, depth: Depth = Depth.LIVE) -> None:
+def raise_harm_to_heap(call: str, rule_id: str, depth: Depth = Depth.LIVE) -> None:
     """Raise a `Breach` of a rule where something happened to the heap up to a call."""
-    found = heap.new_violation(depth)
+    found = new_violation(depth)
     if found is not None:
         raise_breach(Breach(rule_id, f"misuse of the heap was seen after {call}", found=found))

@@ -73,6 +73,8 @@ class Outcome:
         reason: Why a known deviation is one, "" for other verdicts.
         broken_rule: The rule on memory that the plugin broke meanwhile, "" for none: the finding is
             then of that one, and not of the check.
+        see: The rules that are about what blocked it.
+        wants_root: Whether it may not be blocked below another root.
     """
 
     check_id: str
@@ -87,6 +89,8 @@ class Outcome:
     incident: Incident | None = None
     reason: str = ""
     broken_rule: str = ""
+    see: tuple[str, ...] = ()
+    wants_root: bool = False
 
     @property
     def lost_call(self) -> str | None:

@@ -1,8 +1,7 @@
 """Random sequences of operations, tried on a plugin and on a model of what it should be.
 
 A sequence is a program: data that is written down, handed to another process, made smaller, and
-replayed. The steps of each kind of plugin are in `filesystem/sequence_steps.py` and
-`device/sequence_steps.py`.
+replayed. The steps of each kind of plugin are in `filesystem/model.py` and `device/model.py`.
 """
 
 from __future__ import annotations
@@ -46,8 +45,8 @@ GROUP = "sequences"
 """The group of the checks that try them."""
 
 _MODULES: Mapping[str, str] = {
-    "filesystem": "modular_tf.check.filesystem.sequence_steps",
-    "device": "modular_tf.check.device.sequence_steps",
+    "filesystem": "modular_tf.check.filesystem.model",
+    "device": "modular_tf.check.device.model",
 }
 _SECONDS_OF_A_PROGRAM = 20.0
 _SHRINK_SECONDS = 10.0
@@ -100,10 +99,7 @@ class Performer(Protocol):
         """Return a program as C-like statements, one a step."""
 
     def perform(self, workspace: Any, program: Program) -> None:
-        """Do a program to the plugin and its model; what is not offered is left out.
-
-        The workspace is empty. Raises `Deviation` where the two differ.
-        """
+        """Do a program to the plugin and its model; what is not offered is left out."""
 
 
 def performer_of(kind: str) -> Performer:
@@ -307,10 +303,7 @@ class SequenceWorker:
         self._answer: dict[str, Any] | None = None
 
     def perform(self, program: Program) -> Failure | None:
-        """Perform a program and return what was wrong, None for nothing.
-
-        Raises `Blocked` where the plugin cannot be loaded.
-        """
+        """Perform a program and return what was wrong, None for nothing."""
         child = self._child or self._start()
         child.give_time(self._seconds)
         self._answer = None
@@ -323,8 +316,8 @@ class SequenceWorker:
         if self._answer is None or child.is_late:  # a question for its stack may end a wait
             return self._lost(child)
         match self._answer:
-            case {"blocked": str(why)}:
-                raise Blocked(why)
+            case {"blocked": str(why), "see": list(see)}:
+                raise Blocked(why, *see)
             case {"failure": failure}:
                 return None if failure is None else decode(Failure, failure)
         raise RuntimeError(f"a worker failed: {self._answer.get('fault')}")
@@ -416,7 +409,7 @@ def _serve(
                 report.write({"failure": None if failure is None else encode(failure)})
         session.close()
     except (Blocked, ModularTFError) as error:
-        report.write({"blocked": str(error)})
+        report.write({"blocked": str(error), "see": getattr(error, "see", ())})
     except BaseException:  # noqa: BLE001  (none of ours may count as the plugin's)
         report.write({"fault": traceback.format_exc()})
     os._exit(0)
@@ -439,10 +432,7 @@ def _performed(
 
 
 def session_of_group(target: Target, group: str) -> Session:
-    """Make the session of the checks of a group.
-
-    Raises `Blocked` or `ModularTFError` where the target cannot be loaded.
-    """
+    """Make the session of the checks of a group."""
     return SequenceSession(target) if group == GROUP else session_of(target)
 
 
@@ -459,12 +449,7 @@ class SequenceSession(Session):
         yield self
 
     def search(self) -> None:
-        """Try random programs.
-
-        Raises `Deviation` where one failed, `Unsupported` where Hypothesis is not installed, and
-        `Blocked` where the plugin cannot be loaded. A deviation names the smallest program that
-        fails, and how to replay it.
-        """
+        """Try random programs."""
         target, check = self.target, self._check
         performer, options = performer_of(target.kind), target.options
         with SequenceWorker(target, check, _SECONDS_OF_A_PROGRAM) as worker:

@@ -14,46 +14,29 @@ if TYPE_CHECKING:
 LOCAL_SCHEMES: Mapping[str, str] = {"": "", "file": "file://"}
 """The schemes whose names are paths of this machine, and how a URI of each begins."""
 
-NAME_A_ROOT = (
-    ": name a place where files may be made and removed with --root URI, and its kind with "
-    "--profile"
-)
-"""What a check that is blocked says where nothing could ever be made."""
-
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One subject of one plugin, and how it is reached.
+    """One subject of one plugin, and how it is reached."""
 
-    Attributes:
-        path: The library's file, absolute.
-        kind: `filesystem`, `device`, `kernel`, or `library` for what concerns all of them.
-        reached: In which way.
-        scheme: The scheme of a filesystem, None for the library and for devices.
-        ordinal: The number of a device, None for the library and for filesystems.
-        root: A URI below which everything may be created and deleted; None for the kit's choice.
-        scratch: An empty local directory of this process alone, removed afterwards.
-        companions: Libraries that the plugin brings along (`LoadFacts.companions`).
-        absent: Functions that it asks for and no library has (`LoadFacts.absent`).
-        seed: Of all that is random.
-        options: What the profile or the user decides beyond that.
-        repeated_by: The options of `modular-tf check` that try the same again.
-        lost_calls: The calls in which checks before these lost their process, without arguments,
-            and the id of the check.
-    """
-
-    path: str
-    kind: str
-    reached: Pass
-    scheme: str | None = None
-    ordinal: int | None = None
+    path: str  # the library's file, absolute
+    kind: str  # `filesystem`, `device`, `kernel`, or `library` for what concerns all of them
+    reached: Pass  # in which way
+    scheme: str | None = None  # the scheme of a filesystem, None for the library and for devices
+    ordinal: int | None = None  # the number of a device, None for the library and for filesystems
+    # A URI below which everything may be created and deleted; None for the kit's choice.
     root: str | None = None
-    scratch: str = ""
+    scratch: str = ""  # an empty local directory of this process alone, removed afterwards
+    # Libraries that the plugin brings along (`LoadFacts.companions`).
     companions: tuple[str, ...] = ()
+    # Functions that it asks for and no library has (`LoadFacts.absent`).
     absent: tuple[str, ...] = ()
-    seed: int = 0
+    seed: int = 0  # of all that is random
+    # What the profile or the user decides beyond that.
     options: Options = field(default_factory=Options)
-    repeated_by: tuple[str, ...] = ()
+    repeated_by: tuple[str, ...] = ()  # the options of `modular-tf check` that try the same again
+    # The calls in which checks before these lost their process, without arguments, and the id of
+    # the check.
     lost_calls: dict[str, str] = field(default_factory=dict)
 
     @property

@@ -26,6 +26,8 @@ from modular_tf.processes.watched_child import WatchedChild, watch_over
 from modular_tf.processes.zygote import serve_zygote
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from modular_tf.processes.watched_child import Send
 
 _STAGE_S = 60.0  # for the plugin to be loaded, and to be taken down
@@ -33,10 +35,7 @@ _MOST_SAID = 16384  # a sanitizer says a lot
 
 
 def serve(*, limits: dict[str, Any], scratch: str, **own: Any) -> NoReturn:
-    """Fork watchers over groups of checks, then end the process.
-
-    In the directory `scratch` processes get one of their own; `own` is what `Zygotes` adds.
-    """
+    """Fork watchers over groups of checks, then end the process."""
     may = decode(Limits, limits)
 
     def watch(descriptor: int) -> None:
@@ -79,10 +78,7 @@ def try_job(job: Job, limits: Limits, scratch: str, send: Send, listener: int) -
 
 
 class _WatchedGroup:
-    """A child that tries checks one after the other, until it is done or one ends it.
-
-    Raises `OSError` where no process can be started.
-    """
+    """A child that tries checks one after the other, until it is done or one ends it."""
 
     def __init__(self, job: Job, limits: Limits, send: Send, listener: int) -> None:
         self.is_faulty = False  # the kit itself failed
@@ -92,7 +88,7 @@ class _WatchedGroup:
         self._settled = 0  # of how many checks the outcome is known
         self._held: Outcome | None = None  # of the last check, until the plugin is taken down
         self._begun = self._ready = self._done = self._entered = False
-        self._blocked: str | None = None
+        self._blocked: tuple[str, Sequence[str]] | None = None
         self._ending = ChildEnding()
         self._log = CallLog()
         self._since, self._allowed = time.monotonic(), _STAGE_S * limits.patience
@@ -106,10 +102,7 @@ class _WatchedGroup:
         )
 
     def run(self) -> int:
-        """Wait for the end, end what is left, and return how many checks are settled.
-
-        Raises `AbandonedError` where nobody waits any more.
-        """
+        """Wait for the end, end what is left, and return how many checks are settled."""
         target = self._job.target
         try:
             while not self._done and not self._child.is_over():
@@ -132,8 +125,8 @@ class _WatchedGroup:
                 self._begun = True
             case {"ready": _}:
                 self._ready = True
-            case {"blocked": str(why)}:
-                self._blocked = why
+            case {"blocked": str(why), "see": list(see)}:
+                self._blocked = why, see
             case {"enters": str(check_id)} if [check_id] == self._left()[:1]:
                 self._entered = True
                 self._begin_step(self._limits.seconds_of(all_checks()[check_id]))
@@ -182,11 +175,11 @@ class _WatchedGroup:
         if self.is_faulty:
             self._settled += 1
         elif self._blocked is not None:
-            self._block(self._blocked)
+            self._block(*self._blocked)
         elif not self._ready:
             first = self._ended(calls, "while the plugin was loaded")
             self._settle(first)
-            self._block(f"{first.message}: see {first.check_id}")
+            self._block(first.message, (first.check_id,))
         elif self._held is not None:
             held, outcome = self._held, self._held
             if not (self._done or is_left):
@@ -200,9 +193,9 @@ class _WatchedGroup:
         elif not is_left:
             self._settle(self._ended(calls))
 
-    def _block(self, why: str) -> None:
+    def _block(self, why: str, see: Sequence[str]) -> None:
         for check_id in self._left():
-            self._settle(self._job.outcome(check_id, Verdict.BLOCKED, why))
+            self._settle(self._job.outcome(check_id, Verdict.BLOCKED, why, see=tuple(see)))
 
     def _ended(self, calls: tuple[str, ...], when: str = "") -> Outcome:
         """Return the outcome of the check that was under way; `when` is what else was."""

@@ -1,13 +1,10 @@
-"""Devices as checks are given them, and host memory between guards."""
+"""Devices as checks are given them."""
 
 from __future__ import annotations
 
 import pytest
 
-from modular_tf.check.device.workspace import HostBuffer
-from modular_tf.check.expectation import Deviation
 from modular_tf.check.outcome import Pass, Verdict
-from modular_tf.native.fresh_host_memory import address_of
 from tests.check.building import DEFECT_VARIABLE, defective_plugin
 from tests.check.trying import job_of
 
@@ -30,23 +27,3 @@ def test_a_device_that_is_not_there_is_skipped_and_a_plugin_that_cannot_be_used_
     expected = [Verdict.SKIPPED] * len(absent) + [Verdict.BLOCKED] * len(unfit)
     assert [outcome.verdict for outcome in outcomes] == expected
     assert all(o.message.startswith("the plugin has ") for o in outcomes[: len(absent)])
-
-
-@pytest.mark.parametrize(("size", "shift"), [(0, 0), (1, 63), (100, 1), (1 << 20, 0)])
-def test_a_host_buffer_lies_where_it_is_wanted(size, shift):
-    buffer = HostBuffer(size, shift=shift)
-
-    assert len(buffer) == size
-    assert buffer.address % 64 == shift
-    assert buffer.content() == bytes(size)
-    assert not size or address_of(buffer.view) == buffer.address
-    buffer.check_guards()
-
-
-@pytest.mark.parametrize("at", [-1, -64, 100, 163])
-def test_a_guard_sees_what_is_written_beside_a_buffer(at):
-    buffer = HostBuffer(bytes(range(100)), shift=3)
-    buffer._block[buffer._start + at] = 0
-
-    with pytest.raises(Deviation, match="in front of" if at < 0 else "behind"):
-        buffer.check_guards()

@@ -6,7 +6,6 @@ import pytest
 
 from modular_tf.check.catalogue import all_checks
 from modular_tf.check.job import Limits
-from modular_tf.check.outcome import Outcome, Pass, Verdict
 from modular_tf.check.run import CheckProcesses
 from tests.check.building import FIXTURES, listed_defects
 from tests.check.defect_runs import (
@@ -112,16 +111,3 @@ def test_every_check_has_a_defect_in_one_place():
     assert sorted({*listed, *named} - all_checks().keys()) == []
     assert len(listed) == len(set(listed))
     assert all(map(listed_defects, FIXTURES))
-
-
-def _outcome(verdict, message=""):
-    return Outcome("FS-156", "ram://", Pass.RAW, verdict, message)
-
-
-def test_what_was_not_tried_or_is_as_usual_finds_nothing_and_what_differs_does():
-    usual = [_outcome(Verdict.NOTED, "renames are copies")]
-    outcomes = [_outcome(Verdict.SKIPPED), _outcome(Verdict.BLOCKED), _outcome(Verdict.PASSED)]
-    assert findings([*outcomes, *usual], usual) == []
-
-    for verdict in set(Verdict) - {Verdict.SKIPPED, Verdict.BLOCKED, Verdict.PASSED}:
-        assert findings([_outcome(verdict, "other")], [_outcome(Verdict.PASSED)]) != []

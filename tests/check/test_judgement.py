@@ -6,9 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from modular_tf.abi.status_codes import Code
-from modular_tf.check.answers import Answer
-from modular_tf.check.catalogue import all_checks, all_rules
+from modular_tf.check.catalogue import all_rules
 from modular_tf.check.check import BOTH, Check
 from modular_tf.check.child import tried
 from modular_tf.check.expectation import Blocked, Deviation, Unsupported
@@ -53,32 +51,6 @@ def test_a_check_that_returns_has_passed():
 
     assert (outcome.verdict, outcome.message) == (Verdict.PASSED, "")
     assert outcome.calls == ("stat(F)",)
-
-
-class _WriterThatCannotSync:
-    def cleanup(self):
-        pass
-
-    def __getattr__(self, slot):
-        code = Code.UNAVAILABLE if slot == "sync" else Code.OK
-        return lambda *_: Answer(int(code), "locked", call=f"{slot}(writer1)")
-
-
-class _LockedStage(_Stage):
-    path = staticmethod("defect://{}".format)
-
-    def new_writable_file(self, uri):
-        return Answer(0, value=_WriterThatCannotSync(), call=f"new_writable_file('{uri}')")
-
-
-def test_requirement_and_remedy_of_fs_189_fit_a_sync_that_fails_before_close():
-    check = all_checks()["FS-189"]
-    outcome = tried(check, _LockedStage(), subject="ram://", reached=Pass.HOST)
-
-    assert (outcome.verdict, outcome.found) == (Verdict.FAILED, "UNAVAILABLE (14): locked")
-    assert outcome.message.startswith("sync(writer1) returned another code")
-    assert "sync and close work" in check.rule.requirement
-    assert "Let flush, sync and the first close work" in check.rule.remedy
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pytest
 from modular_tf.check import sequences
 from modular_tf.check.catalogue import all_checks
 from modular_tf.check.expectation import Deviation
-from modular_tf.check.filesystem.sequence_steps import script
+from modular_tf.check.filesystem.model import script
 from modular_tf.check.outcome import Pass
 from modular_tf.check.run import replayed
 from modular_tf.check.sequences import (
@@ -189,7 +189,7 @@ _WORKER = """
     import json, signal, sys
     from modular_tf.check.catalogue import all_checks
     from modular_tf.check.expectation import Blocked
-    from modular_tf.check.filesystem import sequence_steps
+    from modular_tf.check.filesystem import model
     from modular_tf.check.filesystem.session import FilesystemSession
     from modular_tf.check.outcome import Pass
     from modular_tf.check.sequences import SequenceWorker
@@ -197,7 +197,7 @@ _WORKER = """
 
     path, scratch, scheme, hangs, seconds, program = sys.argv[1:]
     if hangs == "step":
-        sequence_steps.perform = lambda ground, program: signal.pause()
+        model.perform = lambda ground, program: signal.pause()
     if hangs == "end":
         FilesystemSession.close = lambda session: signal.pause()
     target = Target(path, "filesystem", Pass.RAW, scheme=scheme, scratch=scratch)

@@ -12,16 +12,11 @@ CONTENT, OTHER_CONTENT = b"abcd", b"0123456789"
 
 
 class Disk:
-    """A folder, and the filesystem by which tests change it; they look at it without the plugin.
-
-    Attributes:
-        fs: Serves the URIs.
-        root: The folder.
-    """
+    """A folder, and the filesystem by which tests change it; they look at it without the plugin."""
 
     def __init__(self, fs, root: Path, prefix: str = "") -> None:
-        self.fs = fs
-        self.root = root
+        self.fs = fs  # serves the URIs
+        self.root = root  # the folder
         self._prefix = prefix
         for name in (DIRECTORY, FULL):
             (root / name).mkdir()

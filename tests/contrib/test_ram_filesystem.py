@@ -71,19 +71,6 @@ def test_the_root_stays(ram, root):
     assert ram.is_directory(root)
 
 
-def test_what_is_open_outlives_its_file_and_a_new_one_of_the_name(ram, root):
-    uri = f"{root}/file"
-    for replace in (lambda: write(ram, uri, b"replaced"), lambda: ram.delete_file(uri)):
-        write(ram, uri, CONTENT)
-        with (
-            ram.new_random_access_file(uri) as reader,
-            ram.new_read_only_memory_region_from_file(uri) as region,
-        ):
-            replace()
-            assert reader.read(0, 4) == CONTENT
-            assert bytes(region.view()) == CONTENT
-
-
 def test_the_end_of_the_filesystem_frees_everything():
     for _ in range(2):
         with PluginService() as service:

@@ -16,7 +16,7 @@ from modular_tf.check.answers import Answer
 from modular_tf.check.calls import SlotCaller
 from modular_tf.check.device.operations import OPERATIONS, DeviceAccess, DeviceFacts
 from modular_tf.check.expectation import Deviation
-from modular_tf.check.memory_watch import MEMORY_RULES, raise_harm_to_heap
+from modular_tf.check.memory_watch import MEMORY_RULES
 from modular_tf.check.native.guarded_memory import GuardedMemory
 from modular_tf.check.native.raw_status import set_status
 from modular_tf.device.memory.allocator_stats import AllocatorStats
@@ -102,14 +102,15 @@ def _type(table: str, slot: str) -> Any:
     return ffi.typeof(f"{returned}(*)({arguments})")
 
 
-class DeviceSlots:
-    """The functions of tables: by the C name of each, the address of each slot, 0 for NULL."""
+class DeviceSlotCaller(SlotCaller):
+    """Calls slots, of `SP_StreamExecutor` where no other table is named. [any thread]"""
 
-    def __init__(self, addresses: Mapping[str, Mapping[str, int]]) -> None:
-        self._addresses = dict(addresses)
+    def __init__(self, journal: CallJournal) -> None:
+        super().__init__(journal, _EXECUTOR, MEMORY_RULES["device"])
+        self._addresses: dict[str, Mapping[str, int]] = {}
 
     def add(self, table: str, slots: Mapping[str, int]) -> None:
-        """Add a table that the plugin has filled later."""
+        """Add a table by its C name: the address of each slot, 0 for NULL."""
         self._addresses[table] = slots
 
     def add_table(self, table: DeviceTable) -> None:
@@ -120,35 +121,16 @@ class DeviceSlots:
         """Return whether a slot is set, in any table."""
         return any(slots.get(slot) for slots in self._addresses.values())
 
-    def function(self, table: str, slot: str) -> Any:
-        """Return a slot as a function that releases the GIL, None where it is NULL."""
+    def _function(self, table: str, slot: str) -> Any:
         address = self._addresses.get(table, {}).get(slot)
         return ffi.cast(_type(table, slot), address) if address else None
 
-
-class DeviceSlotCaller(SlotCaller):
-    """Calls slots, of `SP_StreamExecutor` where no other table is named. [any thread]"""
-
-    def __init__(self, slots: DeviceSlots, journal: CallJournal) -> None:
-        super().__init__(slots, journal, _EXECUTOR)
-        self.slots = slots
-
-    def _check_memory(
-        self,
-        call: str,
-        slot: str,
-        lent: Sequence[GuardedMemory],
-        constant: Sequence[GuardedMemory],
-    ) -> None:
-        for memory in (*lent, *constant):
-            where = memory.breach()
-            if where is not None:
-                raise Deviation(
-                    f"{slot} wrote beside its output (rule {_OVERRUN})",
-                    expected=f"at most {memory.size} bytes are written",
-                    found=where,
-                )
-        raise_harm_to_heap(self.heap, call, MEMORY_RULES["device"])
+    def _raise_overrun(self, slot: str, memory: GuardedMemory, where: str) -> None:
+        raise Deviation(
+            f"{slot} wrote beside its output (rule {_OVERRUN})",
+            expected=f"at most {memory.size} bytes are written",
+            found=where,
+        )
 
 
 def as_pointer(address: int) -> Any:
@@ -173,39 +155,25 @@ def read_tables(
 
 
 def accepted(verdict: DeviceTables | RefusedDeviceTables) -> DeviceTables:
-    """Return the tables of a plugin that is not refused.
-
-    Raises `RefusedDevicePluginError` where it breaks rules.
-    """
+    """Return the tables of a plugin that is not refused."""
     if isinstance(verdict, RefusedDeviceTables):
         raise verdict.error()
     return verdict
 
 
 class SlotPlatform:
-    """A platform as the loader accepted it.
-
-    Attributes:
-        tables: The accepted tables, all in the newest layout.
-        caller: Calls the slots.
-        allocator: The RFC's allocator, None for other plugins.
-        devices_created: How many times create_device has succeeded here.
-    """
+    """A platform as the loader accepted it."""
 
     def __init__(self, tables: DeviceTables, journal: CallJournal) -> None:
-        """Create the RFC's allocator, if there is one; no device yet.
-
-        Raises `ModularTFError` where it cannot be created or used.
-        """
-        self.tables = tables
-        self.devices_created = 0
-        slots = DeviceSlots({})
-        self.caller = DeviceSlotCaller(slots, journal)
+        """Create the RFC's allocator, if there is one; no device yet."""
+        self.tables = tables  # the accepted tables, all in the newest layout
+        self.devices_created = 0  # how many times create_device has succeeded here
+        self.caller = DeviceSlotCaller(journal)
         for table in (tables.platform_fns, tables.device_fns, tables.executor):
-            slots.add_table(table)
-        self.allocator = create_allocator(tables)
+            self.caller.add_table(table)
+        self.allocator = create_allocator(tables)  # the RFC's allocator, None for other plugins
         if self.allocator is not None:
-            slots.add_table(self.allocator.fns)
+            self.caller.add_table(self.allocator.fns)
         self._has_timer_fns = False
 
     def ask(
@@ -244,21 +212,15 @@ class SlotPlatform:
         return Answer(0, value=device, call=call)
 
     def fill_timer_fns(self) -> None:
-        """Have the plugin fill SP_TimerFns, once, if it has the functions for that.
-
-        Raises `ModularTFError` where the plugin's own status.
-        """
+        """Have the plugin fill SP_TimerFns, once, if it has the functions for that."""
         if not self._has_timer_fns:
             self._has_timer_fns = True
             tables = self.tables
             address = tables.registration.create_timer_fns(tables.platform, tables.platform_fns)
-            self.caller.slots.add(_TIMER, {"nanoseconds": address})
+            self.caller.add(_TIMER, {"nanoseconds": address})
 
     def take_down(self) -> list[str]:
-        """Destroy what was made here, in TensorFlow's order, and return what went wrong.
-
-        The devices must be gone.
-        """
+        """Destroy what was made here, in TensorFlow's order, and return what went wrong."""
         failures = [] if self.allocator is None else self.allocator.destroy()
         failures += self.tables.registration.tear_down()
         return [failure.message for failure in failures]
@@ -293,18 +255,12 @@ class Handle:
 
 @dataclass(frozen=True, slots=True)
 class SlotMemory:
-    """Device, host or unified memory, or a part of it.
+    """Device, host or unified memory, or a part of it."""
 
-    Attributes:
-        address: `opaque`, or where it lies.
-        size: How many bytes were requested.
-        payload: The plugin's own number.
-        given: The SP_DeviceMemoryBase that `allocate` has filled; None where there was none.
-    """
-
-    address: int
-    size: int
-    payload: int = 0
+    address: int  # `opaque`, or where it lies
+    size: int  # how many bytes were requested
+    payload: int = 0  # the plugin's own number
+    # The SP_DeviceMemoryBase that `allocate` has filled; None where there was none.
     given: GuardedMemory | None = None
 
     def part(self, offset: int, size: int) -> SlotMemory:
@@ -322,12 +278,7 @@ class SlotMemory:
 
 
 class SlotDevice(DeviceAccess):
-    """One created device; see `Operations`. [any thread]
-
-    Attributes:
-        platform: Whose it is.
-        created: What create_device left.
-    """
+    """One created device; see `Operations`. [any thread]"""
 
     def __init__(self, platform: SlotPlatform, ordinal: int) -> None:
         """Create the device; as `Answer.needed` where the plugin does not."""
@@ -350,7 +301,7 @@ class SlotDevice(DeviceAccess):
         """Return whether the plugin has a slot."""
         if slot == "nanoseconds":
             self.platform.fill_timer_fns()
-        return self.caller.slots.has(slot)
+        return self.caller.has(slot)
 
     def offers(self, slot: str) -> bool:
         """Return whether the operation can be called."""

@@ -247,7 +247,7 @@ def copies_leave_their_source(device: Workspace) -> None:
 
 def _there_and_back(device: Workspace, source: HostBuffer) -> None:
     """Copy to the device, on it, and to the host, on one stream."""
-    size = len(source)
+    size = source.size
     memory, other = device.memory(size), device.memory(size)
     stream, back = device.stream(), device.buffer(size)
     device.memcpy_htod(stream, memory, source, size).must_be_ok()

@@ -276,7 +276,7 @@ def timers_can_be_read(plugin: DeviceLibrary) -> None:
     Remedy: Set SP_TimerFns.nanoseconds, or leave create_timer_fns NULL.
     """
     platform = plugin.platform
-    if not platform.caller.slots.has("create_timer_fns"):
+    if not platform.caller.has("create_timer_fns"):
         raise Unsupported("SP_PlatformFns.create_timer_fns is NULL")
     try:
         platform.fill_timer_fns()
@@ -285,7 +285,7 @@ def timers_can_be_read(plugin: DeviceLibrary) -> None:
             "create_timer_fns failed", expected="status OK", found=error.message
         ) from None
     expect(
-        platform.caller.slots.has("nanoseconds"),
+        platform.caller.has("nanoseconds"),
         "create_timer_fns left no function that reads a timer",
         expected="code in SP_TimerFns.nanoseconds",
     )

@@ -10,7 +10,6 @@ from modular_tf.check.device.by_slots import (
     ENTRY,
     PLATFORM,
     DeviceSlotCaller,
-    DeviceSlots,
     as_pointer,
 )
 from modular_tf.check.expectation import Blocked
@@ -59,8 +58,8 @@ class EntryTrial:
         platform, platform_fns = (self._structs[part].address for part in _REGISTERED)
         params = _lent("params", patch_version=_PATCH, platform=platform, platform_fns=platform_fns)
         self._structs["params"] = params
-        self._slots = DeviceSlots({ENTRY: {"SE_InitPlugin": entry}})
-        self._caller = DeviceSlotCaller(self._slots, journal)
+        self._caller = DeviceSlotCaller(journal)
+        self._caller.add(ENTRY, {"SE_InitPlugin": entry})
         self._made: list[str] = []
         self._kept: list[GuardedMemory] = []
         self.answer: Answer = self._caller.ask(
@@ -122,10 +121,7 @@ class EntryTrial:
         self._made.insert(0, part)
 
     def destroy(self) -> None:
-        """Call the destroy functions of what was made, in TensorFlow's order; twice does nothing.
-
-        Raises `Blocked` where one is missing.
-        """
+        """Call the destroy functions of what was made, in TensorFlow's order, and only once."""
         self._learn_slots()
         made, self._made = self._made, []
         for part in (*_CREATED, *_REGISTERED):
@@ -143,7 +139,7 @@ class EntryTrial:
             for name, address in slots.items():
                 if not is_executable(address):
                     raise Blocked(f"{name} is no function")
-            self._slots.add(table, slots)
+            self._caller.add(table, slots)
 
 
 def _lent(part: str, **values: int) -> GuardedMemory:

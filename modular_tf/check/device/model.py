@@ -1,4 +1,4 @@
-"""What a device may hold, whatever its scheduler does, and steps that are held to that.
+"""What a device may hold, whatever its scheduler does, and random steps that are held to that.
 
 One host thread enqueues operations, numbered as they come. Of each the model knows which others
 are over before it runs: what the host knew to be done when it enqueued it, what its stream held,
@@ -18,11 +18,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from modular_tf.check.answers import code_found
 from modular_tf.check.device.workspace import HostBuffer
 from modular_tf.check.expectation import Blocked, Deviation, Unsupported
+from modular_tf.check.sequences import Data, Numbers
 from modular_tf.device.streams.event import EventStatus
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from modular_tf.check.answers import Answer
     from modular_tf.check.device.operations import Memory, Operations
+    from modular_tf.check.device.workspace import Workspace
+    from modular_tf.check.sequences import Program, StepKind
 
 Possible: TypeAlias = "frozenset[int] | None"
 """The values that a byte can have; None for any."""
@@ -30,17 +35,11 @@ Possible: TypeAlias = "frozenset[int] | None"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Some bytes of a memory.
+    """Some bytes of a memory."""
 
-    Attributes:
-        memory: Its number.
-        offset: Of the first.
-        size: How many.
-    """
-
-    memory: int
-    offset: int
-    size: int
+    memory: int  # its number
+    offset: int  # of the first
+    size: int  # how many
 
     def __str__(self) -> str:
         return f"{self.size} bytes of {self.memory} at {self.offset}"
@@ -57,21 +56,13 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One piece of work.
+    """One piece of work."""
 
-    Attributes:
-        number: Its place in the order of the host.
-        before: The operations that are over when it runs.
-        source: What it reads on the device, None for nothing.
-        target: What it writes on the device, None for nothing.
-        data: What it writes, where that comes from the host.
-    """
-
-    number: int
-    before: int
-    source: Place | None = None
-    target: Place | None = None
-    data: bytes = b""
+    number: int  # its place in the order of the host
+    before: int  # the operations that are over when it runs
+    source: Place | None = None  # what it reads on the device, None for nothing
+    target: Place | None = None  # what it writes on the device, None for nothing
+    data: bytes = b""  # what it writes, where that comes from the host
 
 
 @dataclass(slots=True)
@@ -205,10 +196,7 @@ class DeviceModel:
         ]
 
     def _byte(self, memory: int, at: int, reader: Operation, pending: frozenset[int]) -> Possible:
-        """Return what a reader can find in a byte.
-
-        The source of each pending copy is already being followed: it adds nothing to itself.
-        """
+        """Return what a reader can find in a byte."""
         writers = self._visible_writers(memory, at, reader)
         if not any(reader.before >> writer.number & 1 for writer in writers):
             return None  # no write is known to have happened there
@@ -448,3 +436,78 @@ class ModelRun:
                 "the device did what no allowed order of its work does",
                 found="; ".join(self._findings[:_MOST_FINDINGS]),
             )
+
+
+# -- steps as data ---------------------------------------------------------------------------------
+
+_STREAM, _EVENT, _MEMORY = (Numbers(0, most - 1) for most in (STREAMS, EVENTS, MEMORIES))
+_STREAM_OR_HOST = Numbers(HOST, STREAMS - 1)
+_AT = Numbers(0, SIZE - 1)
+
+STEPS: Sequence[StepKind] = (
+    (("write",), (_STREAM_OR_HOST, _MEMORY, _AT, Data(1, SIZE))),
+    (("fill",), (_STREAM, _MEMORY, _AT, _AT, Numbers(0, 255))),
+    (("copy",), (_STREAM_OR_HOST, _MEMORY, _AT, _MEMORY, _AT, _AT)),
+    (("read",), (_STREAM_OR_HOST, _MEMORY, _AT, _AT)),
+    (("read",), (_STREAM_OR_HOST, _MEMORY, _AT, _AT)),
+    (("depend",), (_STREAM, _STREAM)),
+    (("record", "wait_for_event"), (_STREAM, _EVENT)),
+    (("poll", "block_for_event"), (_EVENT,)),
+    (("block_for_stream", "replace_stream"), (_STREAM,)),
+    (("synchronize",), ()),
+    (("replace_memory",), (_MEMORY,)),
+)
+"""What a step may be."""
+
+
+def script(program: Program) -> list[str]:
+    """Return a program as C-like statements, one a step.
+
+    Memories `m0`, streams `s0` and events `e0` are numbered from 0; memories have 32 bytes.
+    """
+    return [_statement(operation, arguments) for operation, arguments in program]
+
+
+_STATEMENTS = {
+    "depend": "create_stream_dependency(s{0}, s{1});",
+    "record": "record_event(s{0}, e{1});",
+    "wait_for_event": "wait_for_event(s{0}, e{1});",
+    "poll": "get_event_status(e{0});",
+    "block_for_event": "block_host_for_event(e{0});",
+    "block_for_stream": "block_host_until_done(s{0});",
+    "synchronize": "synchronize_all_activity();",
+    "replace_stream": "destroy_stream(s{0}); create_stream(&s{0});",
+    "replace_memory": "deallocate(m{0}); allocate(&m{0});",
+}
+
+
+def _statement(operation: str, arguments: list[Any]) -> str:
+    if operation in _STATEMENTS:
+        return _STATEMENTS[operation].format(*arguments)
+    stream, memory, at, *rest = arguments
+    place = f"m{memory} + {at}"
+    if operation == "write":
+        data = bytes.fromhex(rest[0])[: SIZE - at]
+        text = "".join(f"\\x{byte:02x}" for byte in data)
+        return _copy("htod", stream, place, f'"{text}"', len(data))
+    if operation == "fill":
+        return f"memset(s{stream}, {place}, {rest[1]}, {length(at, rest[0])});"
+    if operation == "copy":
+        size = min(length(at, rest[2]), length(rest[1], rest[2]))
+        return _copy("dtod", stream, place, f"m{rest[0]} + {rest[1]}", size)
+    return _copy("dtoh", stream, "host", place, length(at, rest[0]))
+
+
+def _copy(way: str, stream: int, target: str, source: str, size: int) -> str:
+    if stream == HOST:
+        return f"sync_memcpy_{way}({target}, {source}, {size});"
+    return f"memcpy_{way}(s{stream}, {target}, {source}, {size});"
+
+
+def perform(device: Workspace, program: Program) -> None:
+    """Do a program to a device and to its model, then read all memories."""
+    run = ModelRun(device)
+    for operation, arguments in program:
+        with suppress(Unsupported):
+            getattr(run, operation)(*arguments)
+    run.finish()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from modular_tf.check.answers import Answer
 from modular_tf.check.calls import outcome_of
 from modular_tf.check.device.operations import OPERATIONS, DeviceAccess, DeviceFacts
-from modular_tf.check.memory_watch import MEMORY_RULES, HeapWatch, raise_harm_to_heap
+from modular_tf.check.memory_watch import MEMORY_RULES, raise_harm_to_heap
 from modular_tf.errors import ModularTFError, error_from_code
 
 if TYPE_CHECKING:
@@ -36,7 +36,6 @@ class HostDevice(DeviceAccess):
         self._close = close
         self._device = device
         self._journal = journal
-        self._heap = HeapWatch()
 
     def offers(self, slot: str) -> bool:
         """Return whether the operation can be called: all but unified memory have a stand-in."""
@@ -96,7 +95,7 @@ class HostDevice(DeviceAccess):
                 raise
             answer = Answer(int(error.code), error.message)
         self._journal.leave(call, outcome_of(answer))
-        raise_harm_to_heap(self._heap, call, MEMORY_RULES["device"])
+        raise_harm_to_heap(call, MEMORY_RULES["device"])
         return answer
 
 

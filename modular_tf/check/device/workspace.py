@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, cast
 from modular_tf.check.device.operations import OPERATIONS, Operations
 from modular_tf.check.device.waiting import Gate
 from modular_tf.check.expectation import Blocked, Deviation, Unsupported, expect
+from modular_tf.check.native.guarded_memory import GuardedMemory
 from modular_tf.device.streams.event import EventStatus
-from modular_tf.native.fresh_host_memory import address_of, fresh_host_memory
 
 if TYPE_CHECKING:
     import random
@@ -48,74 +48,46 @@ _CALLED_SECONDS = 5.0
 _SILENT_SECONDS = 0.2
 """Likewise, when it had to wait in vain before."""
 
-_GUARD_BYTES = 64
-_GUARD = b"\xa7"
-
 _ORDER = ("timer", "event", "stream", "device", "host", "unified")
 """What is destroyed first, as this package does."""
 
 
-class HostBuffer:
+class HostBuffer(GuardedMemory):
     """Bytes of the host's, of which a copy reads or writes some, between two guards. [any thread]
 
     It must be kept until the stream has passed every copy that uses it.
-
-    Attributes:
-        view: The bytes, writable, without the guards.
-        address: Where they lie: a multiple of 64, and `shift` more.
     """
 
-    __slots__ = ("_block", "_start", "address", "view")
+    __slots__ = ()
 
     def __init__(self, content: bytes | int, *, shift: int = 0) -> None:
         """Make a buffer of some bytes, or so many of 0, `shift` bytes from an aligned address."""
-        size = content if isinstance(content, int) else len(content)
-        self._block = fresh_host_memory(size + 4 * _GUARD_BYTES)
-        base = address_of(self._block)
-        self._start = _GUARD_BYTES + -(base + _GUARD_BYTES) % _GUARD_BYTES + shift
-        self.address = base + self._start
-        self.view = self._block[self._start : self._start + size]
-        for start, end in self._guards():
-            self._block[start:end] = _GUARD * (end - start)
-        if isinstance(content, bytes):
-            self.view[:] = content
-
-    def _guards(self) -> tuple[tuple[int, int], tuple[int, int]]:
-        """Return where the guard before the buffer and the one after it begin and end."""
-        return (0, self._start), (self._start + len(self.view), len(self._block))
-
-    def __len__(self) -> int:
-        return len(self.view)
+        if isinstance(content, int):
+            super().__init__(content, shift=shift)
+        else:
+            super().__init__(len(content), content, shift=shift)
 
     def content(self) -> bytes:
         """Return a copy of the bytes."""
-        return bytes(self.view)
+        return self.raw()
 
     def check_guards(self) -> None:
         """Demand that nothing was written before the buffer or after it."""
-        for name, (start, end) in zip(("in front of", "behind"), self._guards(), strict=True):
-            guard = bytes(self._block[start:end])
-            expect(
-                not guard.strip(_GUARD),
-                f"the plugin wrote {name} a host buffer of {len(self.view)} bytes",
-                expected="only the buffer's own bytes are written",
-                found=guard.hex(),
-            )
+        message, expected = (
+            "the plugin wrote beside a host buffer",
+            "only its own bytes are written",
+        )
+        where = self.breach()
+        expect(where is None, message, expected=expected, found=where or "")
 
 
 class Workspace(Operations):
-    """A device, for one check. What the check makes there is destroyed after it. [any thread]
-
-    Attributes:
-        access: How the device is reached.
-        target: What is checked.
-        random: Seeded by the run's seed and the check's id.
-    """
+    """A device, for one check. What the check makes there is destroyed after it. [any thread]"""
 
     def __init__(self, access: DeviceAccess, target: Target, random: random.Random) -> None:
-        self.access = access
+        self.access = access  # how the device is reached
         self.target = target
-        self.random = random
+        self.random = random  # seeded by the run's seed and the check's id
         self._made: dict[str, list[Any]] = {kind: [] for kind in _ORDER}
         self._buffers: list[HostBuffer] = []
         self._gates: list[Gate] = []
@@ -161,7 +133,7 @@ class Workspace(Operations):
     def content(self, memory: Memory) -> bytes:
         """Return what a memory holds, copied by sync_memcpy_dtoh."""
         buffer = self.buffer(memory.size)
-        prepared(self.sync_memcpy_dtoh(buffer, memory, len(buffer)))
+        prepared(self.sync_memcpy_dtoh(buffer, memory, memory.size))
         return buffer.content()
 
     def must_hold(
@@ -254,7 +226,7 @@ class Workspace(Operations):
         """Have a stream call a function; as `prepared`, where that ended no process before."""
         for call in ("host_callback", OPERATIONS["host_callback"].host):
             if call in self.target.lost_calls:
-                raise Blocked(f"host_callback ended a process: see {self.target.lost_calls[call]}")
+                raise Blocked("host_callback ended a process", self.target.lost_calls[call])
         prepared(self.host_callback(stream, work))
 
     def gate(self, stream: Stream) -> Gate:
@@ -269,18 +241,14 @@ class Workspace(Operations):
         return gate
 
     def held(self, stream: Stream) -> Gate:
-        """Hold a stream without work until the gate is opened; it is held when this returns.
-
-        Raises `Unsupported` where streams of this device run at once, and `Blocked` where its
-        callbacks do not work, which other checks are about.
-        """
+        """Hold a stream without work until the gate is opened; it is held when this returns."""
         gate = self.gate(stream)
         gate.require_callback()
         if gate.is_inline:
             raise Unsupported("streams of this device run work at once: none can be blocked")
         if not gate.reached.wait(_CALLED_SECONDS if self.access.calls_back else _SILENT_SECONDS):
             self.access.calls_back = False
-            raise Blocked("host_callback took a callback and did not call it: see SE-279")
+            raise Blocked("host_callback took a callback and did not call it", "SE-279")
         return gate
 
     def marked(self, stream: Stream, n_bytes: int = 0) -> Event:
@@ -314,10 +282,7 @@ class Workspace(Operations):
             )
 
     def must_pass_meanwhile(self, event: Event, what: str) -> None:
-        """Demand that an event becomes COMPLETE while other streams are held back.
-
-        Raises `Blocked` where one of a stream of its own does not either.
-        """
+        """Demand that an event becomes COMPLETE while other streams are held back."""
         if self.gets_passed(event):
             return
         if self.status_of(self.marked(self.stream())) != EventStatus.COMPLETE:
@@ -345,10 +310,7 @@ class Workspace(Operations):
     # -- the end ----------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Wait for all work, destroy what is left, inspect the guards of all buffers.
-
-        Raises `Deviation` where the plugin wrote outside of a host buffer.
-        """
+        """Wait for all work, destroy what is left, inspect the guards of all buffers."""
         for gate in self._gates:
             gate.open()
         with suppress(Unsupported):
@@ -383,10 +345,7 @@ _PIECE_BYTES = 1 << 16
 def expect_bytes(
     found: bytes, expected: bytes, what: str, *, severity: Severity | None = None
 ) -> None:
-    """Demand that bytes, such as `the target of memcpy_dtod`, are the expected ones.
-
-    The message names the first byte that differs, and how many do.
-    """
+    """Demand that bytes, such as `the target of memcpy_dtod`, are the expected ones."""
     if found == expected:
         return
     if len(found) != len(expected):

@@ -30,7 +30,9 @@ from modular_tf.check.memory_watch import (
     Depth,
     raise_breach,
     raise_harm_to_heap,
+    watched,
 )
+from modular_tf.check.native.checking_allocator import checking_allocator
 from modular_tf.check.native.guarded_memory import GuardedMemory
 from modular_tf.check.native.raw_status import RawStatus
 from modular_tf.errors import InternalError
@@ -64,37 +66,13 @@ _PRESET: Mapping[str, tuple[int, bytes]] = {
 """How large an output is and what it holds before the call; a pointer of NULL for all others."""
 
 
-class _Slots:
-    """The functions of one scheme's tables, as a host calls them: nothing stands between.
-
-    Args:
-        addresses: For each table's C name the address of each of its slots, 0 for NULL.
-        free: The plugin's `plugin_memory_free`.
-    """
-
-    def __init__(self, addresses: Mapping[str, Mapping[str, int]], free: int) -> None:
-        self._addresses = addresses
-        self.free: Any = ffi.cast("void(*)(void *)", free)
-
-    def function(self, table: str, slot: str) -> Any:
-        """Return a slot as a function that releases the GIL, None where it is NULL."""
-        address = self._addresses.get(table, {}).get(slot)
-        return ffi.cast(TABLES[table][slot].type, address) if address else None
-
-
 class _Marshalled:
-    """The arguments of one call as C has them; they live as long as this.
-
-    Attributes:
-        pointers: The arguments after the struct, without the status.
-        outputs: What the plugin fills, by its word.
-        constant: What it may only read.
-    """
+    """The arguments of one call as C has them; they live as long as this."""
 
     def __init__(self) -> None:
-        self.pointers: list[Any] = []
-        self.outputs: dict[str, GuardedMemory] = {}
-        self.constant: list[GuardedMemory] = []
+        self.pointers: list[Any] = []  # the arguments after the struct, without the status
+        self.outputs: dict[str, GuardedMemory] = {}  # what the plugin fills, by its word
+        self.constant: list[GuardedMemory] = []  # what it may only read
         self.options: list[OptionsForC] = []
 
     def lend(self, content: GuardedMemory) -> None:
@@ -111,26 +89,14 @@ class _Marshalled:
 
 
 class SlotFilesystem(SlotCaller, Operations):
-    """One `TF_Filesystem` of a plugin, by its slots. [any thread]
-
-    Nothing is called before `init`.
-
-    Args:
-        tables: The accepted tables; the host's protected copy is used, in the plugin's layout.
-        journal: Records each call; None for a new one.
-
-    Attributes:
-        tables: The tables.
-    """
+    """One `TF_Filesystem` of a plugin, by its slots. [any thread]"""
 
     def __init__(self, tables: FilesystemTables, journal: CallJournal | None = None) -> None:
+        super().__init__(journal or CallJournal(), FILESYSTEM, _MEMORY_RULE)
         self.tables = tables
-        addresses = {name: table.slots for name, table in tables.tables.items()}
         # The plugin's free stands behind the tables in the protected block.
         (free,) = struct.unpack("=Q", tables.protected.view()[-8:])
-        slots = _Slots(addresses, free)
-        super().__init__(slots, journal or CallJournal(), FILESYSTEM)
-        self._free = slots.free
+        self._free = ffi.cast("void(*)(void *)", free)
         self._filesystem = GuardedMemory(_POINTER)
         self._numbers = {word: count(1) for word in OPENED}
         self._opened: list[OpenFile] = []
@@ -155,13 +121,13 @@ class SlotFilesystem(SlotCaller, Operations):
         return SlotFilesystem(self.tables, self.journal)
 
     def close_left_open(self) -> None:
-        """Call the `cleanup` of whatever was opened here and not cleaned up."""
+        """Call the `cleanup` of what was opened here and not cleaned up."""
         opened, self._opened = self._opened, []
         for file in opened:
             file.cleanup()
 
     def is_in_worker(self) -> bool:
-        """Return whether it is in another process, which it is not."""
+        """Return whether the plugin runs in another process, with its own rights and memory."""
         return False
 
     def has(self, slot: str) -> bool:
@@ -171,11 +137,6 @@ class SlotFilesystem(SlotCaller, Operations):
     def offers(self, slot: str) -> bool:
         """Return the same: nothing stands in for a slot here."""
         return self.has(slot)
-
-    @property
-    def calls(self) -> list[str]:
-        """The calls so far."""
-        return self.journal.calls
 
     # -- calls ----------------------------------------------------------------------------------
 
@@ -258,8 +219,10 @@ class SlotFilesystem(SlotCaller, Operations):
             case [(word, memory)] if word in OPENED:
                 if not answer.ok and not memory.word():
                     return answer
-                self._opened.append(OPENED[word](self.call_file, memory, opened))
-                return replace(answer, value=self._opened[-1])
+                file = OPENED[word](self.call_file, memory, opened)
+                if answer.ok:  # hosts clean up nothing that was not opened
+                    self._opened.append(file)
+                return replace(answer, value=file)
             case [("&stat", memory)]:
                 raw = memory.raw()
                 if raw[:_WRITTEN] == _POISON[:_WRITTEN]:
@@ -309,23 +272,15 @@ class SlotFilesystem(SlotCaller, Operations):
         self.journal.leave(call, f"{found}" if codes is None else f"{found}, {shown(codes)}")
         return Answer(0, value=codes, returned=_flag(found), touched=touched, call=call)
 
-    def _check_memory(
-        self,
-        call: str,
-        slot: str,
-        lent: Sequence[GuardedMemory],
-        constant: Sequence[GuardedMemory],
-    ) -> None:
-        for memory in (*lent, *constant):
-            where = memory.breach()
-            if where is not None:
-                rule_id = READ_BUFFER_RULE if slot == "read" else _MEMORY_RULE
-                raise_breach(Breach(rule_id, f"{slot} wrote outside of its output", found=where))
-        for memory in constant:
-            if not memory.is_unchanged:
-                message = f"{slot} wrote to an input that is const"
-                raise_breach(Breach(_MEMORY_RULE, message, found=call))
-        raise_harm_to_heap(self.heap, call, _MEMORY_RULE)
+    def _function(self, table: str, slot: str) -> Any:
+        found = self.tables.tables.get(table)
+        address = found and found.slots.get(slot)
+        return ffi.cast(TABLES[table][slot].type, address) if address else None
+
+    def _raise_overrun(self, slot: str, memory: GuardedMemory, where: str) -> None:
+        del memory
+        rule_id = READ_BUFFER_RULE if slot == "read" else _MEMORY_RULE
+        raise_breach(Breach(rule_id, f"{slot} wrote outside of its output", found=where))
 
     # -- what the plugin gives ------------------------------------------------------------------
 
@@ -333,8 +288,8 @@ class SlotFilesystem(SlotCaller, Operations):
         """Give a block back by the plugin's own free; nothing for NULL."""
         if address:
             self.journal.enter("plugin_memory_free")
-            self.heap.call(self._free, _pointer(address))
-            raise_harm_to_heap(self.heap, "plugin_memory_free", _MEMORY_RULE, Depth.RECORDED)
+            watched(self._free, _pointer(address))
+            raise_harm_to_heap("plugin_memory_free", _MEMORY_RULE, Depth.RECORDED)
 
     def _take_string(self, address: int) -> str | None:
         """Copy a string that the plugin returned and give it back; None for NULL."""
@@ -343,11 +298,7 @@ class SlotFilesystem(SlotCaller, Operations):
         return None if raw is None else decode(raw)
 
     def _lend_name(self, uri: str) -> GuardedMemory:
-        """Return the name that the plugin is given for a URI.
-
-        Raises:
-            Blocked: `translate_name` returned NULL.
-        """
+        """Return the name that the plugin is given for a URI."""
         if not self.has("translate_name"):
             return GuardedMemory.string(encode(default_name(uri)))
         given = GuardedMemory.string(encode(uri))
@@ -370,7 +321,7 @@ class SlotFilesystem(SlotCaller, Operations):
         number = int(answer.returned)
         if not answer.ok or number < 0:
             return replace(answer, value=[] if array else None)
-        room = self.heap.block_size(array)
+        room = _block_size(array)
         if room is not None and room < _POINTER * number:
             found = f"{number} entries in a block of {room} bytes"
             raise_breach(Breach(_MEMORY_RULE, "a list is longer than its array", found=found))
@@ -395,16 +346,18 @@ class SlotFilesystem(SlotCaller, Operations):
         return options
 
 
+def _block_size(address: int) -> int | None:
+    """Return the bytes of the heap block that begins there, None where that is not known."""
+    allocator = checking_allocator()
+    return None if allocator is None else allocator.size_of(address)
+
+
 def _flag(byte: int) -> bool | int:
     return bool(byte) if byte in {0, 1} else int(byte)
 
 
 def open_raw(tables: FilesystemTables, journal: CallJournal | None = None) -> SlotFilesystem:
-    """Return an initialised filesystem.
-
-    Raises:
-        Blocked: Its `init` failed.
-    """
+    """Return an initialised filesystem."""
     made = SlotFilesystem(tables, journal)
     answer = made.init()
     if not answer.ok:

@@ -197,7 +197,7 @@ def statuses_are_never_read(fs: FilesystemWorkspace) -> None:
     Remedy: Set the status to OK first, and look only at what the plugin itself put there.
     """
     fresh, used = dict(successes(fs.below(fs.make_dir("fresh")))), fs.below(fs.make_dir("used"))
-    with fs.poisoned():
+    with fs.by_slots.poisoned():
         poisoned = dict(successes(used))
     differing = (
         slot

@@ -43,12 +43,12 @@ def the_path_exists(plugin: FilesystemLibrary) -> None:
 def _file_keeps_the_rule(rule_id: str, plugin: FilesystemLibrary) -> None:
     """Ask the probe."""
     if not os.path.lexists(plugin.target.path):
-        raise Blocked("there is no such file: see LD-001")
+        raise Blocked("there is no such file", "LD-001")
     problems = plugin.probe.problems
     hiding = _FILE_RULES.partition(rule_id)[0].split()
     for problem in problems:
         if problem.is_error and problem.rule_id in hiding:
-            raise Blocked(f"this cannot be checked: see {problem.rule}")
+            raise Blocked("this cannot be checked", problem.rule_id)
     for problem in problems:
         if problem.rule == rule_id:
             raise Deviation(problem.message, expected=problem.remedy or "")
@@ -111,7 +111,7 @@ def mapping_is_quiet_and_fast(plugin: FilesystemLibrary) -> None:
     plugin.require_loadable()
     trial = plugin.trial
     if not trial.mapped:
-        raise Blocked("the library cannot be mapped: see LD-050")
+        raise Blocked("the library cannot be mapped", "LD-050")
     expect(not trial.words, "mapping the library prints", found=repr(trial.words))
     expect(not trial.threads, "mapping the library starts threads", found=str(trial.threads))
     expect(trial.seconds < _SLOW_S, "mapping the library is slow", found=f"{trial.seconds:.1f} s")
@@ -132,14 +132,14 @@ def breaks_nothing_but(rule_id: str) -> Iterator[None]:
         yield
     except PluginError as error:
         if error.rule != rule_id:
-            raise Blocked(f"{error.message}: see {error.rule}") from error
+            raise Blocked(error.message, *filter(None, (error.rule,))) from error
         raise Deviation(error.message) from error
 
 
 def _require_facts(plugin: FilesystemLibrary) -> ElfFacts:
     facts = plugin.probe.elf
     if facts is None:
-        raise Blocked("the file cannot be read as a library: see LD-001 to LD-009")
+        raise Blocked("the file cannot be read as a library", *plugin.broken_rules)
     return facts
 
 
@@ -166,7 +166,7 @@ def _loading_keeps_the_rule(rule_id: str, plugin: FilesystemLibrary) -> None:
         raise Deviation(broken[rule_id])
     hiding = [other for other in (*_ENDS, _CANNOT_TRY) if other in broken]
     if hiding:
-        raise Blocked(f"loading it was not finished: see {hiding[0]}: {broken[hiding[0]]}")
+        raise Blocked(f"loading it was not finished: {broken[hiding[0]]}", hiding[0])
 
 
 def _broken(found: Finding) -> Iterator[tuple[str, str]]:

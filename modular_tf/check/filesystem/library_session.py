@@ -55,17 +55,11 @@ _FUNCTIONS = {"allocate": "void *(*)(size_t)", "free": "void(*)(void *)"}
 
 
 class Block(NamedTuple):
-    """Memory that the plugin hands over.
+    """Memory that the plugin hands over."""
 
-    Attributes:
-        name: The field that leads to it, such as `ops[0].scheme`.
-        address: Where it begins.
-        size: Bytes that are known to belong to it.
-    """
-
-    name: str
-    address: int
-    size: int
+    name: str  # the field that leads to it, such as `ops[0].scheme`
+    address: int  # where it begins
+    size: int  # bytes that are known to belong to it
 
 
 class Reference(NamedTuple):
@@ -78,22 +72,17 @@ class Reference(NamedTuple):
 
 
 class Entry:
-    """The bytes of one `TF_FilesystemPluginOps`, and of what it leads to; all of it copied.
-
-    Attributes:
-        index: Its place in the array.
-        scheme: Its scheme, None where no string can be read.
-        scheme_address: Where that lies, 0 for NULL.
-        facts: What must be the same each time: scheme, versions, sizes, and the slots.
-    """
+    """The bytes of one `TF_FilesystemPluginOps`, and of what it leads to; all of it copied."""
 
     def __init__(self, index: int, raw: bytes) -> None:
-        self.index = index
+        self.index = index  # its place in the array
         self._raw = raw
         (address,) = struct.unpack_from("=Q", raw, PLUGIN_OPS.field("scheme").offset)
-        self.scheme_address: int = address
+        self.scheme_address: int = address  # where that lies, 0 for NULL
+        # Its scheme, None where no string can be read.
         self.scheme = read_string(ffi.cast("char *", address)) if address else None
         tables = [self.table(field) for field in TABLES]
+        # What must be the same each time: scheme, versions, sizes, and the slots.
         self.facts = (self.scheme, *((table[:3], _content(table)) for table in tables))
 
     def table(self, field: str) -> Reference:
@@ -121,12 +110,6 @@ class RegistrationMemory:
         num_schemes: As it left it.
         ops: The address of the array of entries.
         entries: Copies of the entries, as far as there is memory.
-
-    Args:
-        library: The mapped plugin.
-
-    Raises:
-        PluginError: The entry is missing or no code (LD-051), or threw (LD-052).
     """
 
     def __init__(self, library: Library) -> None:
@@ -237,19 +220,23 @@ class FilesystemLibrary(LibrarySession):
         limits = Limits(seconds=self._load_seconds(Limits().seconds))
         return first_contact_of(self.probe, LoadFacts.of(self.probe), limits)
 
+    @property
+    def broken_rules(self) -> list[str]:
+        """The rules by which the file cannot be mapped."""
+        return [problem.rule_id for problem in self.probe.problems if problem.is_error]
+
     def require_loadable(self) -> None:
         """Go on where nothing in the file speaks against mapping it."""
         if not os.path.lexists(self.target.path):
-            raise Blocked("there is no such file: see LD-001")
-        broken = [problem.rule_id for problem in self.probe.problems if problem.is_error]
-        if broken:
-            raise Blocked(f"the library will not load here: see {', '.join(broken)}")
+            raise Blocked("there is no such file", "LD-001")
+        if self.broken_rules:
+            raise Blocked("the library will not load here", *self.broken_rules)
 
     def library(self) -> Library:
         """Return the mapped library."""
         self.require_loadable()
         if not self.is_mapped and not self.trial.mapped:
-            raise Blocked("the library cannot be mapped: see LD-050")
+            raise Blocked("the library cannot be mapped", "LD-050")
         return self.map()
 
     # -- TF_InitPlugin ----------------------------------------------------------------------------
@@ -257,11 +244,7 @@ class FilesystemLibrary(LibrarySession):
     _registration: RegistrationMemory | None = None
 
     def call_init_plugin(self) -> RegistrationMemory:
-        """Return what the first call of `TF_InitPlugin` left; that may end the process.
-
-        Raises:
-            PluginError: It threw, or is no function.
-        """
+        """Return what the first call of `TF_InitPlugin` left; that may end the process."""
         self.library()
         if self._registration is None:
             self._registration = self._register()
@@ -278,7 +261,7 @@ class FilesystemLibrary(LibrarySession):
         """Return what the first call of `TF_InitPlugin` left; its blocks may be freed already."""
         self.library()
         if self._registration is None and not self.trial.returned:
-            raise Blocked("TF_InitPlugin does not return: see FS-130, LD-051 and LD-052")
+            raise Blocked("TF_InitPlugin does not return", "FS-130", "LD-051", "LD-052")
         return self.call_init_plugin()
 
     def second_registration(self) -> RegistrationMemory:
@@ -290,14 +273,14 @@ class FilesystemLibrary(LibrarySession):
         """Return what another call of `TF_InitPlugin` leaves; it is the check's."""
         self.registration()
         if self.trial.taken and not self.trial.repeated:
-            raise Blocked("TF_InitPlugin does not return when it is called again: see FS-106")
+            raise Blocked("TF_InitPlugin does not return when it is called again", "FS-106")
         return self._register()
 
     def entries(self) -> tuple[Entry, ...]:
         """Return copies of the entries of the first call."""
         entries = self.registration().entries
         if not entries:
-            raise Blocked("TF_InitPlugin leaves no scheme: see FS-003, FS-004 and FS-005")
+            raise Blocked("TF_InitPlugin leaves no scheme", "FS-003", "FS-004", "FS-005")
         return entries
 
     # -- what the host makes of it ----------------------------------------------------------------
@@ -306,7 +289,7 @@ class FilesystemLibrary(LibrarySession):
         """Return what the host makes of what the first call left, which it frees."""
         self.registration()
         if not self.trial.taken:
-            raise Blocked("the host cannot take what TF_InitPlugin leaves: see FS-129")
+            raise Blocked("the host cannot take what TF_InitPlugin leaves", "FS-129")
         return self._offer
 
     @computed_once
@@ -335,11 +318,7 @@ class FilesystemLibrary(LibrarySession):
 
 
 def registration_of(fs: FilesystemWorkspace) -> RegistrationMemory:
-    """Call `TF_InitPlugin` once more; what it leaves is the caller's.
-
-    Raises:
-        Blocked: It fails.
-    """
-    fs.journal.enter("TF_InitPlugin(&info)")
+    """Call `TF_InitPlugin` once more; what it leaves is the caller's."""
+    fs.access.journal.enter("TF_InitPlugin(&info)")
     with blocked_by(PluginError):
         return RegistrationMemory(mapped_library(fs.target))

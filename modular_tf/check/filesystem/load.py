@@ -13,7 +13,7 @@ from modular_tf.abi.status_codes import Code
 from modular_tf.check.check import HARD, RAW, ROBUST, WARNING, Suite
 from modular_tf.check.endings import KEPT, expect_clean_end, expect_use_after_fork
 from modular_tf.check.expectation import Unsupported, expect, expect_equal
-from modular_tf.check.filesystem.sequence_steps import STEPS, perform
+from modular_tf.check.filesystem.model import STEPS, perform
 from modular_tf.check.filesystem.workspace import CONTENT, FilesystemWorkspace
 from modular_tf.check.sequences import GROUP, Data, ListOf, Numbers, random_program
 from modular_tf.check.under_load import expect_of_threads

@@ -1,4 +1,4 @@
-"""What a filesystem must answer, as a tree in memory: the reference of random sequences.
+"""What a filesystem must answer, as a tree in memory, and random sequences that are held to it.
 
 Paths are relative to one root, with single slashes: `a/b`; the root itself is "". The rules of the
 checks are the specification. Where two things are wrong with one call, the code of either fits.
@@ -6,18 +6,22 @@ checks are the specification. Where two things are wrong with one call, the code
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Union
 
 from modular_tf.abi.status_codes import Code
-from modular_tf.check.expectation import expect_equal
-from modular_tf.check.filesystem.operations import OPENED, OPERATIONS, Stat
+from modular_tf.check.expectation import Unsupported, expect_equal
+from modular_tf.check.filesystem.operations import MOVES, OPENED, OPERATIONS, Stat
+from modular_tf.check.sequences import Data, ListOf, Numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from modular_tf.check.answers import Answer
     from modular_tf.check.filesystem.workspace import FilesystemWorkspace
+    from modular_tf.check.sequences import Program, StepKind
 
 Directory = dict[str, "Node"]
 Node = Union[Directory, bytes]  # noqa: UP007  (evaluated at run time, in Python 3.10 too)
@@ -37,16 +41,11 @@ def _nothing() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What one operation must answer.
+    """What one operation must answer."""
 
-    Attributes:
-        codes: The codes that fit.
-        value: What it must answer beside OK, None where nothing is demanded.
-        effect: Changes the model as OK means; every other code means no change.
-    """
-
-    codes: Codes
-    value: Any = None
+    codes: Codes  # the codes that fit
+    value: Any = None  # what it must answer beside OK, None where nothing is demanded
+    # Changes the model as OK means; every other code means no change.
     effect: Callable[[], None] = _nothing
 
     def settle(self, code: int) -> None:
@@ -74,13 +73,10 @@ class FilesystemModel:
     Each operation says what a filesystem must answer, and changes nothing: `Expected.settle`
     does, once the answer is known. Files that somebody writes to are as they were at the last
     `append`; what others see of them before they are closed is not specified.
-
-    Attributes:
-        root: The names in the root, each with its directory or content.
     """
 
     def __init__(self) -> None:
-        self.root: Directory = {}
+        self.root: Directory = {}  # the names in the root, each with its directory or content
 
     # -- what is there --------------------------------------------------------------------------
 
@@ -310,10 +306,6 @@ def level_matches(pattern: str, name: str) -> bool:
 
     `*` any letters, `?` one letter, `[abc]`, `[a-c]`, `[^abc]` one of a set or none of it, `\` the
     letter behind it. A `[` that nothing ends matches nothing.
-
-    Args:
-        pattern: Without slashes.
-        name: Likewise.
     """
     if not pattern:
         return not name
@@ -367,16 +359,10 @@ class ModelWalk:
 
     Paths are the model's: relative to the workspace's root. Every method raises `Deviation` where
     the two differ, and `Unsupported` where the filesystem does not offer the operation.
-
-    Args:
-        fs: Empty.
-
-    Attributes:
-        model: What must be there.
     """
 
     def __init__(self, fs: FilesystemWorkspace) -> None:
-        self.model = FilesystemModel()
+        self.model = FilesystemModel()  # what must be there
         self._fs = fs
 
     def uri(self, path: str) -> str:
@@ -452,3 +438,85 @@ class ModelWalk:
         in_front = f"{self._fs.root}/"
         found = [v.removeprefix(in_front) if isinstance(v, str) else v for v in values]
         return sorted(found, key=str) if any(isinstance(v, str) for v in found) else found
+
+
+# -- steps as data ---------------------------------------------------------------------------------
+
+_PATHS = ("a", "b", "d", "d/a", "d/b", "d/e", "é*")
+"""Few, so that operations meet."""
+
+_RARE_PATHS = ("ab", "d/e/a b", "d/e/f/g", "a/b")
+"""The beginning of another name, a blank, a deep one, a file's child."""
+
+_PATTERNS = ("*", "a*", "?", "[^a]", "*/b", "a/*/b", r"a\*", "[a-b]*", "*/*")
+_ASCII = 128
+
+_PATH = (*_PATHS, *_PATHS, *_RARE_PATHS)
+_PIECES = ListOf(Data(0, 300), 4)
+_NUMBER = Numbers(0, 700)
+
+STEPS: Sequence[StepKind] = (
+    (("write", "append"), (_PATH, _PIECES)),
+    (("create_dir", "recursively_create_dir"), (_PATH,)),
+    (("read",), (_PATH, _NUMBER, _NUMBER)),
+    (tuple(name for name in ON_ONE_PATH if name != "get_matching_paths"), (_PATH,)),
+    (("map",), (_PATH,)),
+    (("get_matching_paths",), (_PATTERNS,)),
+    (MOVES, (_PATH, _PATH)),
+    (("paths_exist",), (ListOf(_PATH, 4),)),
+)
+"""What a step may be."""
+
+
+def script(program: Program) -> list[str]:
+    """Return a program as C-like statements, one a step; names are relative to the root."""
+    return [_statement(operation, arguments) for operation, arguments in program]
+
+
+def _statement(operation: str, arguments: list[Any]) -> str:
+    if operation in {"write", "append"}:
+        path, pieces = arguments
+        opens = "new_appendable_file" if operation == "append" else "new_writable_file"
+        appends = "".join(f"append(f, {_text(bytes.fromhex(piece))}); " for piece in pieces)
+        return f"f = {opens}({_text(path)}); {appends}close(f);"
+    if operation == "read":
+        path, offset, n = arguments
+        return f"read(new_random_access_file({_text(path)}), {offset}, {n});"
+    if operation == "map":
+        return f"new_read_only_memory_region_from_file({_text(arguments[0])});"
+    if operation == "paths_exist":
+        return f"paths_exist({{{', '.join(map(_text, arguments[0]))}}});"
+    return f"{operation}({', '.join(map(_text, arguments))});"
+
+
+def _text(value: str | bytes) -> str:
+    """Return a C string; bytes come with their number behind it."""
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    escaped = "".join(
+        chr(byte) if chr(byte).isalnum() and byte < _ASCII else f"\\{byte:03o}" for byte in value
+    )
+    return f'"{escaped}", {len(value)}'
+
+
+def perform(fs: FilesystemWorkspace, program: Program) -> None:
+    """Do a program to a filesystem and to its model, then compare all that there is."""
+    walk = ModelWalk(fs)
+    for operation, arguments in program:
+        with suppress(Unsupported):
+            if operation in {"write", "append"}:
+                path, pieces = arguments
+                walk.write(path, [*map(bytes.fromhex, pieces)], append=operation == "append")
+            elif operation in ON_ONE_PATH or operation in MOVES:
+                walk.do(operation, *arguments)
+            elif operation in {"read", "map", "paths_exist"}:
+                getattr(walk, operation)(*arguments)
+            else:
+                raise ValueError(f"no operation {operation!r}")
+    for path in ("", *walk.model.paths()):
+        found = walk.model.find(path)
+        with suppress(Unsupported):
+            if isinstance(found, bytes):
+                walk.read(path, 0, len(found) + 1)
+            else:
+                walk.do("get_children", path)

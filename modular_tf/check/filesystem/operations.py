@@ -180,33 +180,23 @@ def operation(
 
 @dataclass(frozen=True, slots=True)
 class Stat:
-    """What `stat` gave: length in bytes, time in nanoseconds since 1970, kind.
-
-    Attributes:
-        directory_byte: The byte of the flag as the plugin left it.
-    """
+    """What `stat` gave: length in bytes, time in nanoseconds since 1970, kind."""
 
     length: int
     mtime_ns: int
     is_directory: bool
-    directory_byte: int = 0
+    directory_byte: int = 0  # the byte of the flag as the plugin left it
 
 
 class OpenFile:
-    """A file or region that a plugin has opened, until its `cleanup`. [any thread]
-
-    Attributes:
-        opened: The struct that the plugin filled, or the host's object.
-        name: What reports call it, such as `file1`.
-        is_open: Whether `cleanup` has not been called yet.
-    """
+    """A file or region that a plugin has opened, until its `cleanup`. [any thread]"""
 
     table: ClassVar[str]
 
     def __init__(self, caller: Callable[..., Answer], opened: Any, name: str) -> None:
-        self.opened = opened
-        self.name = name
-        self.is_open = True
+        self.opened = opened  # the struct that the plugin filled, or the host's object
+        self.name = name  # what reports call it, such as `file1`
+        self.is_open = True  # whether `cleanup` has not been called yet
         self._caller = caller
 
     def call(self, slot: str, *arguments: Any) -> Answer:
@@ -282,11 +272,7 @@ class Region(OpenFile):
         return int(self.call("length").value)
 
     def content(self) -> bytes:
-        """Return a copy of the bytes.
-
-        Raises:
-            Deviation: There is no such memory.
-        """
+        """Return a copy of the bytes."""
         length = self.length()
         address = self.address() if length else 0
         with suppress(MemoryError, OverflowError):
@@ -326,10 +312,6 @@ class Operations:
     @abstractmethod
     def offers(self, slot: str) -> bool:
         """Return whether the operation can be called here: the plugin has it, or a default."""
-
-    @abstractmethod
-    def is_in_worker(self) -> bool:
-        """Return whether the plugin runs in another process, with its own rights and memory."""
 
     # -- files ------------------------------------------------------------------------------------
 
@@ -477,11 +459,7 @@ class Operations:
 
     @operation("&options &num_options status", default=())
     def get_filesystem_configuration(self) -> None:
-        """Value: a list of `Option`. Returned (raw): the count that was written.
-
-        Raises:
-            Deviation: An option is malformed.
-        """
+        """Value: a list of `Option`. Returned (raw): the count that was written."""
 
     @operation("options status", effect="sets")
     def set_filesystem_configuration(self, options: Sequence[Option]) -> None:

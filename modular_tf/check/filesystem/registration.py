@@ -35,7 +35,7 @@ from modular_tf.check.filesystem.library_session import (
 from modular_tf.check.filesystem.operations import OPERATIONS, has_slot, host_offers
 from modular_tf.check.filesystem.session import further_filesystem, initialised, workspace_on
 from modular_tf.check.filesystem.workspace import CONTENT, expect_content
-from modular_tf.check.memory_watch import Depth, HeapWatch, raise_harm_to_heap
+from modular_tf.check.memory_watch import Depth, raise_harm_to_heap
 from modular_tf.check.under_load import must_not_grow, rounds_of
 from modular_tf.errors import ModularTFError
 from modular_tf.filesystem.opening import open_filesystem
@@ -76,7 +76,7 @@ def init_plugin_can_be_called(rule_id: str, plugin: FilesystemLibrary) -> None:
     plugin.library()
     trial = plugin.trial
     if not trial.returned and not trial.refused:
-        raise Blocked("TF_InitPlugin does not return: see FS-130")
+        raise Blocked("TF_InitPlugin does not return", "FS-130")
     with breaks_nothing_but(rule_id):
         plugin.call_init_plugin()
 
@@ -103,13 +103,11 @@ def everything_can_be_freed(plugin: FilesystemLibrary) -> None:
     """
     registration = plugin.fresh_registration()
     if not registration.has_functions:
-        raise Blocked("the memory functions are NULL: see FS-001 and FS-002")
+        raise Blocked("the memory functions are NULL", "FS-001", "FS-002")
     for block in {block.address: block for block in registration.allocated_blocks()}.values():
         plugin.journal.enter(f"plugin_memory_free({block.name})")
         registration.free(block.address)
-        raise_harm_to_heap(
-            HeapWatch(), f"plugin_memory_free({block.name})", "FS-129", Depth.RECORDED
-        )
+        raise_harm_to_heap(f"plugin_memory_free({block.name})", "FS-129", Depth.RECORDED)
 
 
 @registration.check("FS-108")
@@ -121,7 +119,7 @@ def memory_functions_work(plugin: FilesystemLibrary) -> None:
     """
     registration = plugin.registration()
     if not registration.has_functions:
-        raise Blocked("the memory functions are NULL: see FS-001 and FS-002")
+        raise Blocked("the memory functions are NULL", "FS-001", "FS-002")
     blocks = []
     for size in (0, *_SIZES):
         plugin.journal.enter(f"plugin_memory_allocate({size})")
@@ -157,7 +155,7 @@ def _tables_keep_the_rule(rule_id: str, plugin: FilesystemLibrary) -> None:
             raise Deviation(f"{where}{violation.message}")
     hidden = {violation.rule_id for _, violation in found} & set(_OF_THE_WHOLE.split())
     if rule_id in _OF_A_SCHEME and hidden:
-        raise Blocked(f"there is no scheme to look at: see {', '.join(sorted(hidden))}")
+        raise Blocked("there is no scheme to look at", *sorted(hidden))
 
 
 @registration.check("FS-114", severity=WARNING)
@@ -343,7 +341,7 @@ def init_writes_its_handle_alone(fs: FilesystemWorkspace) -> None:
     Otherwise: The scheme is not registered; what lies behind the handle is the host's.
     Remedy: Set filesystem->plugin_filesystem or leave it NULL; a status that is not set is OK.
     """
-    other = fs.another()
+    other = fs.by_slots.another()
     other.init().must_be_ok()
     other.cleanup()
 

@@ -17,10 +17,10 @@ from modular_tf.check.filesystem.workspace import (
     FilesystemWorkspace,
     PreparedWorkspace,
 )
-from modular_tf.check.memory_watch import Breach
+from modular_tf.check.memory_watch import Breach, note_damage
 from modular_tf.check.outcome import Pass
 from modular_tf.check.session import Session, mapped_library, opened_service, random_for
-from modular_tf.check.target import LOCAL_SCHEMES, NAME_A_ROOT
+from modular_tf.check.target import LOCAL_SCHEMES
 from modular_tf.errors import ConfigError
 from modular_tf.filesystem.uri import dirname, join_path
 from modular_tf.loading.filesystem_tables import (
@@ -51,22 +51,11 @@ _STRANGE = frozenset({"", ".", ".."})
 
 
 class FilesystemSession(Session):
-    """One filesystem of one plugin.
-
-    Attributes:
-        access: The filesystem, initialised.
-
-    Args:
-        target: What to load and how to reach it.
-
-    Raises:
-        Blocked: It offers no such scheme, its tables were refused, or its `init` failed.
-        ModularTFError: It cannot be loaded.
-    """
+    """One filesystem of one plugin."""
 
     def __init__(self, target: Target) -> None:
         super().__init__(target)
-        self.access: SlotFilesystem | HostFilesystem
+        self.access: SlotFilesystem | HostFilesystem  # the filesystem, initialised
         self._close: Callable[[], object]
         open_access = _by_slots if target.reached is Pass.RAW else _through_host
         self.access, self._close = open_access(target, self.journal)
@@ -88,21 +77,22 @@ class FilesystemSession(Session):
 
     @contextmanager
     def workspace(self, check: Check) -> Iterator[FilesystemWorkspace]:
-        """Make an empty directory for a check, and remove it afterwards.
-
-        Raises `Breach` where the plugin did harm while it was removed.
-        """
+        """Make an empty directory for a check, and remove it afterwards."""
         made = self.new_workspace(check.id)
         try:
             yield made
         except BaseException:
-            with suppress(Breach):  # the check has failed already
+            try:
                 self._tidy(made)
+            except Breach:  # the check has failed already
+                note_damage()
             raise
         self._tidy(made)
 
     def _tidy(self, made: FilesystemWorkspace) -> None:
-        """Remove what is left; these calls are not the check's."""
+        """Clean up what the check has left open; then remove what it made, by calls not its own."""
+        if isinstance(self.access, SlotFilesystem):
+            self.access.close_left_open()
         if isinstance(made, PreparedWorkspace):
             return
         stored = list(self.calls)
@@ -112,10 +102,7 @@ class FilesystemSession(Session):
             self.calls[:] = stored
 
     def close(self) -> None:
-        """Remove the directory of all roots, and take the filesystem down.
-
-        Raises `Breach` where the plugin did harm meanwhile.
-        """
+        """Remove the directory of all roots, and take the filesystem down."""
         self._roots.close(self.access)
         self._close()
 
@@ -133,12 +120,7 @@ def _by_slots(target: Target, journal: CallJournal) -> tuple[SlotFilesystem, Cal
         why = reasons or "the plugin does not name it"
         raise Blocked(f"scheme {target.scheme!r} is not usable: {why}")
     access = open_raw(entry, journal)
-
-    def close() -> None:
-        access.close_left_open()
-        access.cleanup()
-
-    return access, close
+    return access, access.cleanup
 
 
 def _through_host(
@@ -175,10 +157,10 @@ def further_filesystem(fs: FilesystemWorkspace) -> Iterator[SlotFilesystem]:
 
 def initialised(fs: FilesystemWorkspace) -> SlotFilesystem:
     """Return a further filesystem of the plugin, initialised."""
-    other = fs.another()
+    other = fs.by_slots.another()
     answer = other.init()
     if not answer.ok:
-        raise Blocked(f"init failed with {answer.code}: {answer.message}: see FS-019")
+        raise Blocked(f"init failed with {answer.code}: {answer.message}", "FS-019")
     return other
 
 
@@ -199,13 +181,7 @@ def workspace_on(
 
 
 class Roots:
-    """Makes and removes the directories of the checks of one process. [one thread]
-
-    Args:
-        target: What is checked: its root is where they are made, or else its scratch directory
-            for plain paths, or else a host of its own.
-        place: Where they are made instead.
-    """
+    """Makes and removes the directories of the checks of one process. [one thread]"""
 
     def __init__(self, target: Target, place: str | None = None) -> None:
         scheme = target.scheme or ""
@@ -260,15 +236,10 @@ class Roots:
                 self._block(answer)
 
     def _block(self, answer: Answer) -> NoReturn:
-        """Block the check, and where its root is the first one all that follow.
-
-        A root is asked for only there: the place of one that worked is right.
-        """
+        """Block the check, and where its root is the first one all that follow."""
         is_first = self._made == 1
-        blocked = Blocked(
-            f"nothing can be made below {self._place}{NAME_A_ROOT if is_first else ''}",
-            found=code_found(answer),
-        )
+        message, found = f"nothing can be made below {self._place}", code_found(answer)
+        blocked = Blocked(message, found=found, wants_root=is_first)
         if is_first:
             self._not_there = blocked
         raise blocked

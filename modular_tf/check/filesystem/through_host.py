@@ -22,7 +22,7 @@ from modular_tf.check.filesystem.operations import (
     host_offers,
     shown_arguments,
 )
-from modular_tf.check.memory_watch import MEMORY_RULES, HeapWatch, raise_harm_to_heap
+from modular_tf.check.memory_watch import MEMORY_RULES, raise_harm_to_heap
 from modular_tf.errors import ModularTFError, NotFoundError
 from modular_tf.native.ffi import ffi
 
@@ -39,16 +39,6 @@ class HostFilesystem(Operations):
 
     What differs from the slots is what the host promises: the end of a file is a short read with
     code OUT_OF_RANGE here, so that checks see both alike; counts that C functions return are None.
-
-    Args:
-        filesystem: As the service has it.
-        tables: The plugin's.
-        journal: Records each call; None for a new one.
-
-    Attributes:
-        filesystem: The filesystem.
-        journal: Records each call.
-        heap: Sees the harm that calls do.
     """
 
     def __init__(
@@ -59,7 +49,6 @@ class HostFilesystem(Operations):
     ) -> None:
         self.filesystem = filesystem
         self.journal = journal or CallJournal()
-        self.heap = HeapWatch()
         self._tables = tables
         self._numbers = count(1)
 
@@ -74,11 +63,6 @@ class HostFilesystem(Operations):
     def is_in_worker(self) -> bool:
         """Return whether the service has it in a worker process."""
         return self._tables.place is not None
-
-    @property
-    def calls(self) -> list[str]:
-        """The calls so far."""
-        return self.journal.calls
 
     def call(self, slot: str, *arguments: Any) -> Answer:
         """Call the operation of a slot's name."""
@@ -147,12 +131,7 @@ class HostFilesystem(Operations):
         return answer
 
     def _ask(self, slot: str, arguments: str, operation: Callable[[], Any]) -> Answer:
-        """Call an operation and turn what it raises into an answer.
-
-        Raises:
-            Unsupported: It is UNIMPLEMENTED, and the plugin has no such slot.
-            Breach: The plugin did harm.
-        """
+        """Call an operation and turn what it raises into an answer."""
         call = f"{slot}({arguments})"
         self.journal.enter(call)
         try:
@@ -162,7 +141,7 @@ class HostFilesystem(Operations):
                 raise Unsupported(error.message) from None
             answer = Answer(int(error.code), error.message, value=error.undeleted, call=call)
         self.journal.leave(call, outcome_of(answer))
-        raise_harm_to_heap(self.heap, call, MEMORY_RULES["filesystem"])
+        raise_harm_to_heap(call, MEMORY_RULES["filesystem"])
         return answer
 
 

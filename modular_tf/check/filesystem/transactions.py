@@ -178,14 +178,10 @@ def _end(fs: FilesystemWorkspace, answer: Answer) -> None:
 
 
 def _started(fs: FilesystemWorkspace) -> int:
-    """Start a transaction and return its token.
-
-    Raises:
-        Blocked: There is none.
-    """
+    """Start a transaction and return its token."""
     answer = fs.start_transaction()
     if not answer.ok or answer.value in _NONE:
-        raise Blocked(f"no transaction could be started ({code_found(answer)}): see FS-302")
+        raise Blocked("no transaction could be started", "FS-302", found=code_found(answer))
     return int(answer.value)
 
 
@@ -271,12 +267,7 @@ def keys_are_not_offered(fs: FilesystemWorkspace) -> None:
 
 
 def _listed(fs: FilesystemWorkspace) -> list[Option]:
-    """Return the options.
-
-    Raises:
-        Deviation: They cannot be listed.
-        Unsupported: There are none.
-    """
+    """Return the options."""
     options = _all_listed(fs)
     if not options:
         raise Unsupported("there are no options")
@@ -284,11 +275,7 @@ def _listed(fs: FilesystemWorkspace) -> list[Option]:
 
 
 def _all_listed(fs: FilesystemWorkspace) -> list[Option]:
-    """Return the options, of which there may be none.
-
-    Raises:
-        Deviation: They cannot be listed.
-    """
+    """Return the options, of which there may be none."""
     answer = fs.get_filesystem_configuration()
     options: list[Option] = answer.must_be_ok()
     number = answer.returned

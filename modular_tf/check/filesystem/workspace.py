@@ -18,13 +18,11 @@ from modular_tf.service.output_file import write_output
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from contextlib import AbstractContextManager
     from random import Random
 
     from typing_extensions import Self
 
     from modular_tf.check.answers import Answer
-    from modular_tf.check.calls import CallJournal
     from modular_tf.check.filesystem.by_slots import SlotFilesystem
     from modular_tf.check.filesystem.operations import Reader
     from modular_tf.check.filesystem.through_host import HostFilesystem
@@ -40,20 +38,14 @@ _ABOUT = {slot: op.about for table in TABLES.values() for slot, op in table.item
 
 
 class FilesystemWorkspace(Operations):
-    """What a check of a filesystem is given: its operations, and an empty directory.
-
-    Attributes:
-        access: The filesystem, by its slots or through the host.
-        root: The URI of an empty directory of this check alone, without a trailing slash.
-        target: What is checked, and how it is reached.
-        random: Seeded by the run's seed and the check's id.
-    """
+    """What a check of a filesystem is given: its operations, and an empty directory."""
 
     def __init__(self, access: Access, root: str, target: Target, random: Random) -> None:
-        self.access = access
+        self.access = access  # the filesystem, by its slots or through the host
+        # The URI of an empty directory of this check alone, without a trailing slash.
         self.root = root
-        self.target = target
-        self.random = random
+        self.target = target  # what is checked, and how it is reached
+        self.random = random  # seeded by the run's seed and the check's id
 
     def call(self, slot: str, *arguments: Any) -> Answer:
         """Call one of `OPERATIONS` with the inputs of its row."""
@@ -67,27 +59,10 @@ class FilesystemWorkspace(Operations):
         """Return whether the operation can be called here."""
         return self.access.offers(slot)
 
-    def is_in_worker(self) -> bool:
-        """Return whether the plugin runs in another process."""
-        return self.access.is_in_worker()
-
-    @property
-    def journal(self) -> CallJournal:
-        """Records each call."""
-        return self.access.journal
-
     @property
     def by_slots(self) -> SlotFilesystem:
         """The filesystem where it is reached by its slots."""
         return cast("SlotFilesystem", self.access)
-
-    def another(self) -> SlotFilesystem:
-        """Return a further filesystem of the plugin, before its `init`; by its slots alone."""
-        return self.by_slots.another()
-
-    def poisoned(self) -> AbstractContextManager[None]:
-        """Preset statuses to UNKNOWN within the block; by its slots alone."""
-        return self.by_slots.poisoned()
 
     def on(self, access: Access, root: str) -> Self:
         """Return a workspace in another directory, or on another filesystem of the plugin."""
@@ -163,7 +138,7 @@ class FilesystemWorkspace(Operations):
                 offset += len(answer.value)
                 if len(answer.value) < _AT_ONCE:
                     return b"".join(pieces)
-            raise Blocked("read does not come to the end of the file: see FS-159")
+            raise Blocked("read does not come to the end of the file", "FS-159")
         finally:
             reader.close()
 
@@ -254,10 +229,7 @@ def long_content(options: Options) -> bytes:
 
 
 def write_prepared_files(folder: str, options: Options) -> None:
-    """Write the files into a folder, for a server to serve them; it is made where it is missing.
-
-    Raises `OSError` where a file cannot be written, or something else stands in its place.
-    """
+    """Write the files into a folder, for a server to serve them; it is made where it is missing."""
     os.makedirs(folder, exist_ok=True)
     for name, content in {**_FILES, _LONG: long_content(options)}.items():
         path = os.path.join(folder, name)

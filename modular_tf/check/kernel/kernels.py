@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.check.kernel.samples import Output
-from modular_tf.check.memory_watch import MEMORY_RULES, HeapWatch, raise_harm_to_heap
+from modular_tf.check.memory_watch import MEMORY_RULES, raise_harm_to_heap
 from modular_tf.device.arrays.array_content import ArrayContent, content_of
 from modular_tf.device.device import DeviceArray
 from modular_tf.errors import ModularTFError, NotFoundError
@@ -34,10 +34,7 @@ class LostCallError(Exception):
 
 
 class Kernels:
-    """The kernels of a plugin, and the devices that they work on. [any thread]
-
-    `kernels` are in the plugin's order; `lost_calls` are those of `Target`.
-    """
+    """The kernels of a plugin, and the devices that they work on. [any thread]"""
 
     def __init__(
         self,
@@ -52,7 +49,6 @@ class Kernels:
         self._runner = KernelRunner(KernelRegistry())  # what it runs is chosen here
         self._lost_calls = lost_calls
         self._journal = journal
-        self._heap = HeapWatch()
 
     def definition_of(self, registration: KernelRegistration) -> OpDefinition | None:
         """Return the definition of a kernel's operation, None where nobody defines it."""
@@ -67,12 +63,7 @@ class Kernels:
         return next((d for d in self._devices if is_any or d.device_type == wanted), None)
 
     def prepare(self, sample: Sample) -> PreparedKernel:
-        """Return a new kernel object for a sample.
-
-        Raises:
-            ModularTFError: The plugin cannot make it.
-            LostCallError: It ended a process before.
-        """
+        """Return a new kernel object for a sample."""
         registration = sample.registration
         with self._called(sample.call("create")):
             device = self.device_of(registration)
@@ -82,12 +73,7 @@ class Kernels:
             return PreparedKernel(registration, sample.node, sample.definition, site)
 
     def run(self, kernel: PreparedKernel, sample: Sample) -> list[Output]:
-        """Have a kernel object compute a sample, and return what came out.
-
-        Raises:
-            ModularTFError: The kernel failed.
-            LostCallError: It ended a process before.
-        """
+        """Have a kernel object compute a sample, and return what came out."""
         outputs = self.compute(kernel, sample, self.placed(kernel, sample))
         kinds = kernel.node.output_types
         return [
@@ -134,7 +120,7 @@ class Kernels:
             raise
         finally:
             self._journal.leave(call, came)
-            raise_harm_to_heap(self._heap, call, MEMORY_RULES["kernel"])
+            raise_harm_to_heap(call, MEMORY_RULES["kernel"])
 
 
 def input_bytes(placed: KernelInput) -> bytes:

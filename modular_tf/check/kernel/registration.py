@@ -25,6 +25,6 @@ def _judged(rule_id: str, plugin: KernelLibrary) -> None:
         raise Deviation("; ".join(found))
     broken = {one.rule_id for one in plugin.violations}
     if KERNEL_INIT_RETURNS.id in broken:
-        raise Blocked(f"TF_InitKernel does not return: see {KERNEL_INIT_RETURNS.id}")
+        raise Blocked("TF_InitKernel does not return", KERNEL_INIT_RETURNS.id)
     if KERNELS_REGISTERED.id in broken:
         raise Unsupported("the plugin registers no kernels")

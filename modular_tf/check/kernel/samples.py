@@ -55,21 +55,13 @@ class SampleTensor(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """One call of one kernel.
+    """One call of one kernel."""
 
-    Attributes:
-        registration: The kernel.
-        definition: Of its operation.
-        node: The call without its tensors.
-        tensors: All that go in.
-        form: What they look like.
-    """
-
-    registration: KernelRegistration
-    definition: OpDefinition
-    node: Node
-    tensors: tuple[SampleTensor, ...]
-    form: Form
+    registration: KernelRegistration  # the kernel
+    definition: OpDefinition  # of its operation
+    node: Node  # the call without its tensors
+    tensors: tuple[SampleTensor, ...]  # all that go in
+    form: Form  # what they look like
 
     def call(self, step: str) -> str:
         """Return how reports show a step; no other kernel of the operation is told apart by it."""
@@ -86,10 +78,7 @@ class NoSampleError(Exception):
 def sample_of(
     registration: KernelRegistration, definition: OpDefinition, form: Form, numbers: random.Random
 ) -> Sample:
-    """Return a call of a kernel.
-
-    Raises `NoSampleError` where an input or attribute is of a kind that cannot be made up.
-    """
+    """Return a call of a kernel."""
     attrs = _types(registration, definition)
     groups = [_tensors(arg, attrs, form, numbers) for arg in definition.inputs]
     types = [
@@ -296,10 +285,7 @@ _REFERENCES: Mapping[str, Reference] = {
 
 
 def reference_of(sample: Sample) -> list[Output] | None:
-    """Return what a sample should give, None where that is not known.
-
-    Raises `Unsupported` where numpy is not installed.
-    """
+    """Return what a sample should give, None where that is not known."""
     compute = _REFERENCES.get(sample.node.op)
     kinds = (*sample.node.input_types, *sample.node.output_types)
     if compute is None or not all(kind.name in _KINDS for kind in kinds):

@@ -9,6 +9,7 @@ from modular_tf.native.ffi import ffi
 GUARD = 64
 """Bytes on each side."""
 
+_ALIGNMENT = 64
 _PATTERN = bytes((0xC5 + 7 * index) & 0xFF for index in range(GUARD))
 _WORD = 8
 
@@ -16,29 +17,27 @@ _WORD = 8
 class GuardedMemory:
     """A block of an exact size that shows writes beside it.
 
-    The memory lives as long as this object; the owner of `pointer` must keep it. A fresh
-    block holds `content`, and zeros behind that. Its address is a multiple of 8.
-
-    Attributes:
-        size: Bytes that the borrower may use.
-        pointer: Where they begin, as a `char *`.
-
-    Args:
-        size: Of the block.
-        content: What it holds at first, at most `size` bytes.
+    The memory lives as long as this object; the owner of `pointer` must keep it. A fresh block
+    holds `content`, and zeros behind that. Its address is `shift` beside a multiple of 64.
     """
 
-    __slots__ = ("_content", "_memory", "pointer", "size")
+    __slots__ = ("_content", "_guarded", "_memory", "pointer", "size")
 
-    def __init__(self, size: int, content: bytes = b"") -> None:
-        self.size = size
-        self._memory = ffi.new("uint64_t[]", (2 * GUARD + size + _WORD - 1) // _WORD)
-        self.pointer: Any = ffi.cast("char *", self._memory) + GUARD
+    def __init__(self, size: int, content: bytes = b"", *, shift: int = 0) -> None:
+        self.size = size  # bytes that the borrower may use
+        self._memory = ffi.new("char[]", 2 * GUARD + size + _ALIGNMENT + shift)
+        start = -int(ffi.cast("uintptr_t", self._memory)) % _ALIGNMENT + shift
+        self.pointer: Any = ffi.cast("char *", self._memory) + start + GUARD
         self._content = content
-        whole = ffi.buffer(self._memory)
-        whole[:GUARD] = _PATTERN
-        whole[GUARD : GUARD + len(content)] = content
-        whole[GUARD + size : 2 * GUARD + size] = _PATTERN
+        whole = memoryview(ffi.buffer(self._memory)).cast("B")
+        self._guarded = whole[start : start + 2 * GUARD + size]
+        self._guarded[:GUARD] = self._guarded[GUARD + size :] = _PATTERN
+        self.view[: len(content)] = content
+
+    @property
+    def view(self) -> memoryview:
+        """The block, writable."""
+        return self._guarded[GUARD : GUARD + self.size]
 
     @classmethod
     def string(cls, raw: bytes) -> GuardedMemory:
@@ -58,7 +57,7 @@ class GuardedMemory:
 
     def raw(self, most: int | None = None) -> bytes:
         """Copy the block, or its first bytes."""
-        return bytes(ffi.buffer(self.pointer, self.size if most is None else most))
+        return bytes(self.view[:most])
 
     def word(self, index: int = 0) -> int:
         """Return an unsigned 64-bit integer out of it."""
@@ -71,15 +70,14 @@ class GuardedMemory:
 
     def scribble(self) -> None:
         """Overwrite the block, so that a plugin that kept its address reads wrong bytes."""
-        ffi.buffer(self.pointer, self.size)[:] = b"\xdd" * self.size
+        self.view[:] = b"\xdd" * self.size
 
     def breach(self) -> str | None:
         """Return which bytes beside the block were changed, None where none were."""
-        whole = ffi.buffer(self._memory)
-        before = _first_difference(bytes(whole[:GUARD])[::-1], _PATTERN[::-1])
+        before = _first_difference(bytes(self._guarded[:GUARD])[::-1], _PATTERN[::-1])
         if before is not None:
             return f"the byte {before + 1} before the {self.size} bytes that were lent"
-        after = _first_difference(bytes(whole[GUARD + self.size :][:GUARD]), _PATTERN)
+        after = _first_difference(bytes(self._guarded[GUARD + self.size :]), _PATTERN)
         if after is not None:
             return f"byte {self.size + after} of the {self.size} bytes that were lent"
         return None

@@ -31,11 +31,7 @@ class _Sets(ctypes.Structure):
 
 @contextmanager
 def without_write_override() -> Iterator[None]:
-    """Let permissions hold for the calling thread within the block, even where it is root's.
-
-    Raises:
-        OSError: The system refuses.
-    """
+    """Let permissions hold for the calling thread within the block, even where it is root's."""
     before = _call("capget")
     within = type(before)(*before)
     within[0].effective &= ~_OVERRIDES

@@ -58,8 +58,10 @@ def _plugin(plugin: PluginReport) -> dict[str, Any]:
 
 def _with_rule(outcome: Outcome) -> dict[str, Any]:
     check, stated = all_checks()[outcome.check_id], rule_of(outcome)
+    values = encode(outcome)
+    del values["see"], values["wants_root"]  # the message says it
     return {
-        **encode(outcome),
+        **values,
         "seconds": round(outcome.seconds, 6),
         "level": int(check.level),
         "group": check.group,
@@ -71,11 +73,7 @@ def _with_rule(outcome: Outcome) -> dict[str, Any]:
 
 
 def read_report(path: str) -> Report:
-    """Read what `modular-tf check --json` has written before.
-
-    Raises:
-        ConfigError: The file cannot be read, or is no such report.
-    """
+    """Read what `modular-tf check --json` has written before."""
     try:
         with open(path, encoding="utf-8") as stream:
             value = json.load(stream)
@@ -89,8 +87,9 @@ def read_report(path: str) -> Report:
 
 
 def _read_plugin(value: dict[str, Any]) -> PluginReport:
+    absent = {"broken_rule": "", "see": [], "wants_root": False}
     outcomes = [
-        {each.name: {"broken_rule": "", **check}[each.name] for each in fields(Outcome)}
+        {each.name: {**absent, **check}[each.name] for each in fields(Outcome)}
         for check in value["checks"]
     ]
     outdated = [{**known, "check_id": known["check"]} for known in value["outdated"]]

@@ -6,11 +6,11 @@ import os
 import re
 import shutil
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from modular_tf.check.catalogue import all_checks
-from modular_tf.check.outcome import Verdict
+from modular_tf.check.outcome import BAD, CONCLUSIVE, Pass, Verdict
 from modular_tf.discovery.linking.system_libraries import is_of_system
 from modular_tf.processes.ending import sanitizer_report, signal_in_full
 from modular_tf.rules import rule
@@ -57,6 +57,39 @@ _REASONS: Mapping[int, str] = {
     signal.SIGSYS: "makes a system call that is not allowed here",
 }
 _OTHER_SIGNAL = "ends the process; return a status instead"
+
+
+# -- what blocked checks --------------------------------------------------------------------------
+
+NAME_A_ROOT = (
+    ": name a place where files may be made and removed with --root URI, and its kind with "
+    "--profile"
+)
+_ENDED = {*BAD, Verdict.KNOWN} - {Verdict.FAILED}  # the root itself may have been too much
+
+
+def with_references(outcomes: Iterable[Outcome]) -> list[Outcome]:
+    """Return outcomes of a run whose blocked checks name the checks that found why.
+
+    A root is asked for only where none has worked.
+    """
+    known = list(outcomes)
+    found = {it.check_id for it in known if it.verdict in CONCLUSIVE - {Verdict.PASSED}}
+    worked = {
+        it.subject
+        for it in known
+        if it.reached is not Pass.LIBRARY and it.verdict in CONCLUSIVE - _ENDED
+    }
+
+    def of_run(outcome: Outcome) -> Outcome:
+        rules = [it for it in outcome.see if it in found or it not in all_checks()]
+        see = f": see {' and '.join(rules)}" if rules else ""
+        wants_root = outcome.wants_root and outcome.subject not in worked
+        return replace(
+            outcome, message=f"{outcome.message}{see}{NAME_A_ROOT if wants_root else ''}"
+        )
+
+    return [of_run(outcome) for outcome in known]
 
 
 # -- one outcome ----------------------------------------------------------------------------------
@@ -123,10 +156,7 @@ def _place_of(incident: Incident) -> str:
 
 
 def facts(outcome: Outcome, plugin: str = "") -> Iterator[tuple[str, Sequence[str]]]:
-    """Yield names and lines: what the rule requires, what was found, the calls, what to do.
-
-    Native frames are shown without the folder of `plugin`, a path.
-    """
+    """Yield names and lines: what the rule requires, what was found, the calls, what to do."""
     incident = outcome.incident
     tried, stated = all_checks()[outcome.check_id].rule, rule_of(outcome)
     if incident is not None or stated is not tried:
@@ -202,15 +232,11 @@ def facts_of_check(check: Check) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Outcomes that have, as far as can be seen, one cause.
+    """Outcomes that have, as far as can be seen, one cause."""
 
-    Attributes:
-        first: The outcome to report in full: of the lowest level, with the fewest calls before it.
-        outcomes: All of them, in the order of the report.
-    """
-
+    # The outcome to report in full: of the lowest level, with the fewest calls before it.
     first: Outcome
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[Outcome, ...]  # all of them, in the order of the report
 
     @property
     def check_ids(self) -> list[str]:

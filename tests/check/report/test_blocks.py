@@ -7,21 +7,20 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from modular_tf.check.outcome import Pass, Verdict
-from modular_tf.check.report.blocks import with_known_causes
 from modular_tf.check.report.junit import junit
-from modular_tf.check.target import NAME_A_ROOT
+from modular_tf.check.report.wording import NAME_A_ROOT, with_references
 from tests.check.report.outcomes import outcome, report
 
 _LOCKED = "UNAVAILABLE (14): database is locked"
 
 
-def _message_of(message, *others):
-    blocked = outcome("FS-236", Verdict.BLOCKED, message=message, found=_LOCKED)
-    return with_known_causes([*others, blocked])[-1].message
+def _message_of(*others, **cause):
+    blocked = outcome("FS-236", Verdict.BLOCKED, message="it failed", found=_LOCKED, **cause)
+    return with_references([*others, blocked])[-1].message
 
 
 @pytest.mark.parametrize(
-    ("other", "is_kept"),
+    ("other", "is_named"),
     [
         (None, False),
         *((outcome("FS-170", each), False) for each in (Verdict.PASSED, Verdict.SKIPPED)),
@@ -30,24 +29,16 @@ def _message_of(message, *others):
         (outcome("FS-170", Verdict.CRASHED, reached=Pass.HOST), True),
     ],
 )
-def test_a_check_is_referred_to_only_where_it_found_something(other, is_kept):
-    others = [] if other is None else [other]
-    seen = _message_of("new_writable_file failed: see FS-170", *others)
+def test_a_check_is_referred_to_only_where_it_found_something(other, is_named):
+    seen = _message_of(*filter(None, (other,)), see=("FS-170", "FS-001"))
 
-    assert seen == f"new_writable_file failed{': see FS-170' if is_kept else ''}"
+    assert seen == f"it failed{': see FS-170' if is_named else ''}"
 
 
-@pytest.mark.parametrize(
-    ("message", "shown"),
-    [
-        ("the functions are NULL: see FS-001 and FS-002", "the functions are NULL"),
-        ("it cannot be read: see LD-001 to LD-009", "it cannot be read"),
-        ("it was refused: see LD-130", "it was refused: see LD-130"),  # a rule, and no check
-        ("not done: see FS-019: init failed", "not done: see FS-019: init failed"),
-    ],
-)
-def test_only_a_reference_to_checks_goes(message, shown):
-    assert _message_of(message) == shown
+def test_a_rule_that_no_check_tries_is_referred_to_whatever_was_found():
+    seen = _message_of(outcome("FS-170", Verdict.FAILED), see=("FS-001", "LD-130", "FS-170"))
+
+    assert seen == "it failed: see LD-130 and FS-170"
 
 
 @pytest.mark.parametrize(
@@ -63,10 +54,9 @@ def test_only_a_reference_to_checks_goes(message, shown):
     ],
 )
 def test_a_root_is_asked_for_only_where_none_has_worked(other, asks):
-    others = [] if other is None else [other]
-    seen = _message_of(f"nothing can be made below mine://{NAME_A_ROOT}", *others)
+    seen = _message_of(*filter(None, (other,)), wants_root=True)
 
-    assert seen == f"nothing can be made below mine://{NAME_A_ROOT if asks else ''}"
+    assert seen == f"it failed{NAME_A_ROOT if asks else ''}"
 
 
 def test_junit_has_what_the_plugin_said():

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from modular_tf.check.memory_watch import Depth, HeapWatch
+from modular_tf.check.memory_watch import Depth, new_violation, watched
 from modular_tf.check.native.checking_allocator import (
     LIBRARY,
     allocator_path,
@@ -21,11 +21,10 @@ from tests.check.with_allocator import with_allocator
 _PROLOGUE = """
 import ctypes, os, sys
 from modular_tf.check.expectation import Deviation
-from modular_tf.check.memory_watch import Depth, HeapWatch
+from modular_tf.check.memory_watch import Depth, new_violation, watched
 from modular_tf.check.native.checking_allocator import checking_allocator
 from modular_tf.check.under_load import must_not_grow
 heap = checking_allocator()
-watch = HeapWatch()
 subject = ctypes.CDLL(sys.argv[1])
 subject.allocate.restype = subject.overrun_and_keep.restype = ctypes.c_void_p
 subject.allocate_in_a_thread.restype = ctypes.c_void_p
@@ -132,12 +131,9 @@ def test_preloads_of_the_user_are_there_too_and_a_sanitizer_is_the_only_one():
 
 
 def test_without_the_allocator_nothing_is_seen():
-    watch = HeapWatch()
-
     assert checking_allocator() is None
-    assert watch.call(divmod, 7, 2) == (3, 1)
-    assert [watch.new_violation(depth) for depth in Depth] == [None, None, None]
-    assert watch.block_size(id(watch)) is None
+    assert watched(divmod, 7, 2) == (3, 1)
+    assert [new_violation(depth) for depth in Depth] == [None, None, None]
 
 
 def test_a_violation_that_two_threads_see_is_reported_by_one(monkeypatch):
@@ -151,21 +147,21 @@ def test_a_violation_that_two_threads_see_is_reported_by_one(monkeypatch):
             seen_by_both.wait(0.2)
             return found
 
+    allocator = SimpleNamespace(
+        violation=lambda index: f"violation {index}",
+        use=lambda: SimpleNamespace(live_blocks=0),
+        inspect=iter((SeenSlowly(1), 1)).__next__,
+    )
     monkeypatch.setattr("modular_tf.check.memory_watch._Process.reported", 0)
+    monkeypatch.setattr("modular_tf.check.memory_watch.checking_allocator", lambda: allocator)
     reported = []
 
-    def look(count):
-        watch = HeapWatch()
-        watch._allocator = SimpleNamespace(
-            violation=lambda index: f"violation {index}",
-            use=lambda: SimpleNamespace(live_blocks=0),
-            inspect=lambda: count,
-        )
-        reported.append(watch.new_violation())
+    def look():
+        reported.append(new_violation())
 
-    first = threading.Thread(target=look, args=(SeenSlowly(1),))
+    first = threading.Thread(target=look)
     first.start()
-    look(1)
+    look()
     seen_by_both.set()
     first.join()
 
@@ -175,15 +171,15 @@ def test_a_violation_that_two_threads_see_is_reported_by_one(monkeypatch):
 @with_allocator
 def test_a_look_goes_as_deep_as_it_is_asked_for_and_reports_each_misuse_once(run_checked):
     code = """
-        watch.call(subject.free_twice)
-        watch.call(subject.overrun)
-        print(watch.new_violation(), watch.new_violation(Depth.ALL), sep="\\n")
-        watch.call(subject.overrun_and_keep)
-        watch.call(subject.write_to_freed)
-        for depth in Depth: print(watch.new_violation(depth))
-        blocks = [watch.call(subject.allocate, 8) for _ in range(3000)]
-        watch.call(subject.overrun_and_keep)  # many blocks are looked at in the end
-        print(watch.new_violation(), watch.new_violation(Depth.ALL), sep="\\n")
+        watched(subject.free_twice)
+        watched(subject.overrun)
+        print(new_violation(), new_violation(Depth.ALL), sep="\\n")
+        watched(subject.overrun_and_keep)
+        watched(subject.write_to_freed)
+        for depth in Depth: print(new_violation(depth))
+        blocks = [watched(subject.allocate, 8) for _ in range(3000)]
+        watched(subject.overrun_and_keep)  # many blocks are looked at in the end
+        print(new_violation(), new_violation(Depth.ALL), sep="\\n")
     """
 
     assert run_checked(code) == [
@@ -201,12 +197,12 @@ def test_a_look_goes_as_deep_as_it_is_asked_for_and_reports_each_misuse_once(run
 def test_blocks_that_pile_up_are_a_leak(run_checked):
     """Of the plugin alone: a call that raises has ended too, and other threads do not count."""
     code = """
-        try: watch.call(divmod, 1, 0)
+        try: watched(divmod, 1, 0)
         except ZeroDivisionError: pass
         must_not_grow(lambda: subject.allocate(10), 200, "work of the host")
-        must_not_grow(lambda: watch.call(subject.allocate_in_a_thread), 200, "work of a thread")
-        def leak(): watch.call(subject.allocate, 10)
-        def give_back(): release(watch.call(subject.allocate, 10))
+        must_not_grow(lambda: watched(subject.allocate_in_a_thread), 200, "work of a thread")
+        def leak(): watched(subject.allocate, 10)
+        def give_back(): release(watched(subject.allocate, 10))
         must_not_grow(give_back, 200, "keeping")
         try: must_not_grow(leak, 200, "leaking")
         except Deviation as deviation: print(deviation.message)

@@ -56,6 +56,15 @@ def test_each_check_has_an_empty_directory_of_its_own_which_goes_with_it(stage_o
     assert stage.access.path_exists(*roots).code == Code.NOT_FOUND
 
 
+def test_a_file_that_a_check_has_left_open_is_cleaned_up_with_it(stage_of):
+    stage = stage_of(Pass.RAW)
+    with stage.workspace(_CHECK) as ground:
+        left_open = ground.new_writable_file(ground.path("F")).value
+        assert left_open.is_open
+
+    assert not left_open.is_open
+
+
 @BOTH_WAYS
 def test_roots_are_made_below_a_given_one_or_in_the_scratch_directory(stage_of, reached, tmp_path):
     with stage_of(reached, root="ram://mine/below/").workspace(_CHECK) as ground:

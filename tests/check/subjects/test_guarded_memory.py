@@ -14,14 +14,15 @@ def _poke(memory, index, byte=0x41):
     ctypes.memset(memory.address + index, byte, 1)
 
 
-@pytest.mark.parametrize("size", [0, 1, 9, 4096])
-def test_all_of_the_block_may_be_written(size):
-    memory = GuardedMemory(size)
+@pytest.mark.parametrize(("size", "shift"), [(0, 0), (1, 63), (9, 1), (4096, 0)])
+def test_all_of_the_block_may_be_written(size, shift):
+    memory = GuardedMemory(size, shift=shift)
+    assert memory.raw() == bytes(size)
     ctypes.memset(memory.address, 0x41, size)
 
     assert memory.breach() is None
     assert memory.raw() == b"A" * size
-    assert memory.address % 8 == 0
+    assert memory.address % 64 == shift
 
 
 @pytest.mark.parametrize(
