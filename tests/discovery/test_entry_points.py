@@ -198,6 +198,7 @@ def test_what_is_broken_in_one_distribution_spares_the_others(site, monkeypatch)
     assert paths(result) == [str(site / "zzz/libz.so")]
     assert [problem.origin[:3] for problem in result.problems] == ["aaa", "bbb", "ccc", "ddd"]
     assert {problem.rule for problem in result.problems} == {"LD-020", "LD-023"}
+    assert "line 2: expected 'name = value', found 'this line" in result.problems[0].message
     assert result.problems[-1].rule == "LD-020"
 
 
