@@ -36,8 +36,10 @@ if TYPE_CHECKING:
 
 ENTRY_POINT = "SE_InitPlugin"
 _PARAMS = layout("SE_PlatformRegistrationParams")
-_DEVICE_FNS_PARAMS = layout("SE_CreateDeviceFnsParams")
-_EXECUTOR_PARAMS = layout("SE_CreateStreamExecutorParams")
+_PARAMS_OF = {
+    "device_fns": layout("SE_CreateDeviceFnsParams"),
+    "stream_executor": layout("SE_CreateStreamExecutorParams"),
+}
 _TIMER_FNS = layout("SP_TimerFns")
 _ROOM = 128
 """Bytes lent for a params struct: four times what any dialect has."""
@@ -211,7 +213,7 @@ class _Reading:
             return DeviceTable(layout("SP_DeviceFns"), bytes(layout("SP_DeviceFns").size), None)
         if not _can_create(fns, "device_fns") or not self.attempt(
             rules.CREATE_DEVICE_FNS_SUCCEEDS,
-            lambda: registration.create_device_fns(platform, fns),
+            lambda: registration.create("device_fns", registration.device_fns, platform, fns),
         ):
             return None
         table = registration.device_fns.table(layout("SP_DeviceFns"))
@@ -222,13 +224,12 @@ class _Reading:
         self, platform: DeviceTable, fns: DeviceTable, dialects: frozenset[Dialect]
     ) -> frozenset[Dialect]:
         """Let the plugin fill the executor, and return the dialects that are still possible."""
-        registration = self.registration
+        registration, executor = self.registration, self.registration.executor
         if not _can_create(fns, "stream_executor") or not self.attempt(
             rules.CREATE_EXECUTOR_SUCCEEDS,
-            lambda: registration.create_stream_executor(platform, fns),
+            lambda: registration.create("stream_executor", executor, platform, fns),
         ):
             return frozenset()
-        executor = registration.executor
         left = refine_by_executor(dialects, executor.size_field, executor.code_words)
         if not left:
             self._refuse_mixed(
@@ -310,17 +311,14 @@ class DeviceRegistration:
             self._destroyers[slot] = _Destroyer(params.value(slot), lent)
             self._destroyers[slot].exists[0] = 1
 
-    def create_device_fns(self, platform: DeviceTable, fns: DeviceTable) -> Iterator[Violation]:
-        """Let the plugin fill SP_DeviceFns; its own status is raised."""
-        params = HostStruct(_DEVICE_FNS_PARAMS, _ROOM, struct_size=_DEVICE_FNS_PARAMS.size)
-        yield from self._create("device_fns", self.device_fns, params, platform, fns)
-
-    def create_stream_executor(
-        self, platform: DeviceTable, fns: DeviceTable
+    def create(
+        self, name: str, struct: LentStruct, platform: DeviceTable, fns: DeviceTable
     ) -> Iterator[Violation]:
-        """Let the plugin fill SP_StreamExecutor; its own status is raised."""
-        params = HostStruct(_EXECUTOR_PARAMS, _ROOM, struct_size=_EXECUTOR_PARAMS.size)
-        yield from self._create("stream_executor", self.executor, params, platform, fns)
+        """Let the plugin fill `device_fns` or `stream_executor`; its own status is raised."""
+        params = HostStruct(_PARAMS_OF[name], _ROOM, struct_size=_PARAMS_OF[name].size)
+        params.set(name, struct.address)
+        self._call_create(name, struct, params.address, platform, fns)
+        yield from struct.collect(params.get(name), f"params.{name}")
 
     def create_timer_fns(self, platform: DeviceTable, fns: DeviceTable) -> int:
         """Return the address of the slot `nanoseconds` of new SP_TimerFns, 0 for none."""
@@ -331,18 +329,6 @@ class DeviceRegistration:
         self._call_create("timer_fns", struct, struct.address, platform, fns)
         nanoseconds = self.timer_fns.memory.get("nanoseconds")
         return nanoseconds if is_executable(nanoseconds) else 0
-
-    def _create(
-        self,
-        name: str,
-        struct: LentStruct,
-        params: HostStruct,
-        platform: DeviceTable,
-        fns: DeviceTable,
-    ) -> Iterator[Violation]:
-        params.set(name, struct.address)
-        self._call_create(name, struct, params.address, platform, fns)
-        yield from struct.collect(params.get(name), f"params.{name}")
 
     def _call_create(
         self, name: str, struct: LentStruct, params: int, platform: DeviceTable, fns: DeviceTable

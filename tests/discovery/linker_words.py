@@ -13,19 +13,16 @@ _PLACE = "/nowhere"
 
 
 class LinkerWords(NamedTuple):
-    """Subdirectories that come before each directory, and the values of two tokens."""
+    """Subdirectories that come before each directory."""
 
     subdirectories: tuple[str, ...]
-    lib: str
-    platform: str
 
 
 @cache
 def linker_words():
     """Have the linker look for a library that is not there."""
     path, linker, _ = running_program()
-    places = f"{_PLACE}:{_PLACE}/lib=/$LIB:{_PLACE}/platform=/$PLATFORM"
-    environment = {"LD_DEBUG": "libs", "LD_LIBRARY_PATH": places, "LD_PRELOAD": "libnowhere.so"}
+    environment = {"LD_DEBUG": "libs", "LD_LIBRARY_PATH": _PLACE, "LD_PRELOAD": "libnowhere.so"}
     done = subprocess.run(
         [linker, "--list", path], env=environment, capture_output=True, text=True, check=False
     )
@@ -33,8 +30,4 @@ def linker_words():
     assert found is not None
     searched = found[1].split(":")
     below = [one.removeprefix(f"{_PLACE}/") for one in searched[: searched.index(_PLACE)]]
-    words = [
-        min((one for one in searched if f"/{name}=/" in one), key=len).partition("=/")[2]
-        for name in ("lib", "platform")
-    ]
-    return LinkerWords(tuple(dict.fromkeys(below)), *words)
+    return LinkerWords(tuple(dict.fromkeys(below)))

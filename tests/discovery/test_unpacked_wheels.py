@@ -39,17 +39,6 @@ def drop_in(tmp_path):
     return tmp_path / "drop-in"
 
 
-@pytest.fixture
-def search_both(site, drop_in):
-    """Search what is installed and the drop-in directory; return paths with those of twins."""
-
-    def run(**more):
-        result = search(python_path=(str(site),), user_directory=str(drop_in), **more)
-        return {c.path: [twin.path for twin in c.twins] for c in result.candidates}
-
-    return run
-
-
 def test_the_drop_in_directory_has_plugins_of_unpacked_wheels(drop_in):
     path = unpack(drop_in / "spam-io.wheel")
 
@@ -64,19 +53,12 @@ def test_the_drop_in_directory_has_plugins_of_unpacked_wheels(drop_in):
 
 
 @pytest.mark.parametrize("named", [".", "spam-io.wheel", f"spam-io.wheel/{NAME}"])
-@pytest.mark.parametrize("source", [Source.ARGUMENT, Source.ENVIRONMENT, Source.CONFIG])
-def test_so_has_each_directory_or_library_that_is_named(tmp_path, source, named):
+def test_so_has_each_directory_or_library_that_is_named(tmp_path, named):
     path = unpack(tmp_path / "spam-io.wheel")
-    place = str(tmp_path / named)
-    ways = {
-        Source.ARGUMENT: {"arguments": (place,)},
-        Source.ENVIRONMENT: {"environment": {"MODULAR_TF_PLUGIN_PATH": place}},
-        Source.CONFIG: {"config_directories": (place,)},
-    }
 
-    (candidate,) = search(**ways[source]).candidates
+    (candidate,) = search(arguments=(str(tmp_path / named),)).candidates
 
-    assert (candidate.path, candidate.source) == (str(path), source)
+    assert (candidate.path, candidate.source) == (str(path), Source.ARGUMENT)
     assert (candidate.name, candidate.distribution) == ("spam-io", "spam-io")
     assert (candidate.origin == "spam-io 1.0") is (named != f"spam-io.wheel/{NAME}")
 
@@ -107,16 +89,18 @@ def test_the_same_library_of_an_installed_distribution_is_its_twin(site, drop_in
 
 
 @needs_root
-def test_a_folder_of_a_stranger_stands_for_no_other_library(site, drop_in, search_both, tmp_path):
+def test_a_folder_of_a_stranger_stands_for_no_other_library(site, drop_in, tmp_path):
     strangers = tmp_path / "strangers" / "spam-io.wheel"
     installed, theirs = unpack(site), unpack(strangers)
     theirs.write_bytes(PLUGIN + b"other")
     fetched = unpack(drop_in / "spam-io.wheel")
     os.chown(strangers, 4711, -1)
 
-    found = search_both(environment={"MODULAR_TF_PLUGIN_PATH": str(strangers.parent)})
+    variables = {"MODULAR_TF_PLUGIN_PATH": str(strangers.parent)}
+    result = search(python_path=(str(site),), user_directory=str(drop_in), environment=variables)
 
-    assert found[str(installed)] == [str(fetched)]
+    twins = {found.path: [twin.path for twin in found.twins] for found in result.candidates}
+    assert twins[str(installed)] == [str(fetched)]
 
 
 @needs_root
@@ -129,13 +113,6 @@ def test_what_one_other_user_unpacked_and_installed_is_the_same(site, drop_in):
     (candidate,) = search(python_path=(str(site),), config_directories=(str(drop_in),)).candidates
 
     assert [candidate.path, candidate.twins[0].path] == [str(fetched), str(installed)]
-
-
-def test_an_installed_library_that_is_gone_is_no_twin(site, drop_in, search_both):
-    unpack(site).unlink()
-    fetched = unpack(drop_in / "spam-io.wheel")
-
-    assert search_both() == {str(fetched): []}
 
 
 def test_another_version_is_another_candidate(site, drop_in):

@@ -12,7 +12,6 @@ from modular_tf.discovery.sources.search_paths import (
     data_directory,
     expand_home,
     home_directory,
-    ignored_variables,
     state_directory,
 )
 
@@ -91,13 +90,3 @@ def test_a_tilde_without_a_home_is_nothing(nobody_in_particular):
     assert expand_home("~/x") is None
     assert expand_home("~") is None
     assert expand_home("~/x", {"HOME": "relative"}) is None
-
-
-def test_ignored_variables_are_reported():
-    environment = {"HOME": "home", "XDG_DATA_HOME": "", "XDG_STATE_HOME": "~/s", "TMPDIR": "t"}
-
-    assert [str(variable) for variable in ignored_variables(environment)] == [
-        "HOME is ignored: expected an absolute path, found 'home'",
-        "XDG_STATE_HOME is ignored: expected an absolute path, found '~/s'",
-    ]
-    assert ignored_variables({"HOME": "/home", "XDG_CACHE_HOME": "/c"}) == []

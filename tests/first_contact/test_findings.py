@@ -5,7 +5,6 @@ The process in which a plugin ran writes entries: each field has its type and bo
 
 import copy
 import json
-import re
 
 import pytest
 
@@ -90,15 +89,6 @@ def read_finding(found):
     return decode(Finding, found)
 
 
-def paths_of(value, path=()):
-    """Yield the place of each value within a value, with it."""
-    entries = value.items() if isinstance(value, dict) else enumerate(value)
-    for key, inner in entries:
-        yield (*path, key), inner
-        if isinstance(inner, dict | list):
-            yield from paths_of(inner, (*path, key))
-
-
 def changed(value, path, wrong):
     """Return a copy of a value that has something else in one place."""
     result = inner = copy.deepcopy(value)
@@ -106,22 +96,6 @@ def changed(value, path, wrong):
         inner = inner[key]
     inner[path[-1]] = wrong
     return result
-
-
-def accepted(read, value, wrongs, may_be):
-    """Return what is read of all that has something wrong in one place."""
-    found = []
-    for path, right in paths_of(value):
-        for wrong in wrongs:
-            if may_be(path, right, wrong):
-                continue
-            try:
-                read(changed(value, path, wrong))
-            except ValueError as error:
-                if re.search(REFUSED, str(error)):
-                    continue
-            found.append((path, repr(wrong)[:20]))
-    return found
 
 
 # ---- findings ------------------------------------------------------------------------------------
@@ -214,42 +188,6 @@ def test_an_entry_fills_its_field_and_has_no_other_keys(entry, field):
     for other in (entry | {"more": 1}, dict(list(entry.items())[1:])):
         with pytest.raises(ValueError, match="expected"):
             read_entry(other)
-
-
-# Texts, in which anything printable may stand, and the frame, which `readable_frames` reads.
-FREE = {
-    ("enters",), ("lost",), ("fault",), ("finished", "finding", "notes", 0, "message"),
-    ("finished", "changes", 0, 1), ("frame", 0), ("frame", 1), ("frame", 2),
-}  # fmt: skip
-# What is not known of a file that code opened: it was not there, not read, in no known boot.
-MAY_OPEN = [(1, None), (2, None), (4, "")]
-
-
-def may_be_in_an_entry(path, right, wrong):
-    return (
-        (type(wrong) is type(right) and path in FREE)
-        or (path[-1:] == ("frame",) and isinstance(wrong, list))
-        or (path[-2:] in {("offer", "platform"), (0, "rule")} and wrong is None)
-        or (
-            path[-1] in {"scheme", "remedy", "path", "origin"}
-            and (wrong is None or isinstance(wrong, str))
-        )
-        or (path[-1] in {"schemes", "notes", "changes", "opened"} and wrong == [])
-        or (path[-1] in {"storable", "has_timers"} and wrong is True)
-        or (path[-1] == "incident" and wrong is None)
-        or (path[-3:-1] == ("opened", 0) and (path[-1], wrong) in MAY_OPEN)
-        or (path[-2:] == ("schemes", 1) and wrong == "")
-        or (path[:1] == ("frame",) and len(path) > 1)
-    )
-
-
-@pytest.mark.parametrize(
-    "entry", [entry for entry, _ in ENTRIES], ids=lambda entry: next(iter(entry))
-)
-def test_an_entry_with_a_wrong_field_is_none(entry):
-    wrongs = (None, True, 1.5, float("nan"), HUGE, -HUGE, "", "\x1b[2J", [], [[]], {})
-
-    assert accepted(read_entry, entry, wrongs, may_be_in_an_entry) == []
 
 
 @pytest.mark.parametrize(

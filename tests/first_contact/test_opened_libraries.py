@@ -109,22 +109,6 @@ def test_what_no_message_can_show_is_not_known(name, plugin, opened, monkeypatch
     assert (finding.incident, finding.opened, finding.storable) == (None, (), False)
 
 
-def test_a_plugin_opens_nothing_by_what_it_needs_of_the_system(tmp_path):
-    options = ["-Wl,--no-as-needed", "-lanl"]
-    [finding] = tried(opening_plugin(tmp_path / "libx.so", options=options))
-
-    assert (finding.opened, finding.storable) == ((), True)
-
-
-def test_each_of_many_that_open_the_same_has_it(tmp_path, opened, monkeypatch):
-    monkeypatch.setenv("OPENS_IN_INIT", str(opened))
-    plugins = [opening_plugin(tmp_path / f"lib{at}.so", f"scheme{at}") for at in range(5)]
-
-    findings = tried(*plugins)
-
-    assert [[seen.path for seen in finding.opened] for finding in findings] == [[str(opened)]] * 5
-
-
 # -- what is kept ----------------------------------------------------------------------------------
 
 

@@ -23,6 +23,7 @@ from modular_tf.processes.interpreter import find_interpreter
 from modular_tf.processes.watched_child import WatchedChild
 from modular_tf.service.report import State
 from modular_tf.service.service import PluginService
+from modular_tf.service.storage.notes import Notes
 from tests.first_contact.conftest import PATIENT, find_alone, processes_with
 
 CHECKOUT = Path(__file__).parents[2]
@@ -172,6 +173,24 @@ def test_an_interrupted_wait_ends_the_child(secluded, run_hanging):
     _, child = run_hanging(code, secluded, 0)
 
     assert child.stdout == "[]\n"
+
+
+def test_who_is_tried_when_somebody_kills_the_application_is_only_suspect(run_hanging):
+    code = """
+    from modular_tf.service.service import PluginService
+    threading.Thread(target=once_it_hangs, args=[signal.SIGKILL], daemon=True).start()
+    with PluginService(plugin_paths=[sys.argv[1]], bundled=False) as service:
+        service.load()
+    """
+    run_hanging(code, secluded=False, status=-signal.SIGKILL)
+    marks = Path(os.environ["XDG_STATE_HOME"], "modular_tf", "notes")
+    while not list(marks.glob("*.witnessed")):  # its watcher says so before it ends
+        time.sleep(0.01)
+
+    (note,) = Notes.of_process().of_ended()
+
+    assert note.plugin == "hang"
+    assert not note.watchers_ended_too
 
 
 # ---- The interpreter -----------------------------------------------------------------------------

@@ -6,14 +6,10 @@ Each test has process numbers of its own itself, so that nothing beyond it can b
 import json
 import os
 import shutil
-import signal
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
-
-from modular_tf.service.storage.notes import Notes
 
 # As an ordinary user: the superuser becomes one that has no processes yet.
 _TRY_AS_ORDINARY_USER = """
@@ -158,41 +154,3 @@ def test_who_stops_everybody_is_told_and_the_application_goes_on(misdeed, run_fo
     files = [misdeed("STOP_ALL"), misdeed("NOTHING")]
     for line in run_forked(_WITHOUT_SECLUSION, *files).stdout.splitlines():
         assert line == "0 stop_all_at_init: quarantined LD-060, nothing_at_init: loaded None"
-
-
-_KILLED_BY_SOMEBODY_ELSE = """
-    import os, signal, sys, threading, time
-    from modular_tf.processes import zygote_process
-    from modular_tf.service.service import PluginService
-    zygote_process._SECLUDES = False
-
-    def kill_once_it_hangs():
-        while not (os.path.exists(sys.argv[2]) and open(sys.argv[2]).read().endswith("\\n")):
-            time.sleep(0.01)
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    threading.Thread(target=kill_once_it_hangs, daemon=True).start()
-    with PluginService(plugin_paths=[sys.argv[1]], bundled=False) as service:
-        service.load()
-"""
-
-
-def test_who_is_tried_when_somebody_kills_the_application_is_only_suspect(
-    misdeed, run_forked, tmp_path
-):
-    pid_file = tmp_path / "pid"
-    run_forked(
-        _KILLED_BY_SOMEBODY_ELSE,
-        misdeed("HANG"),
-        pid_file,
-        env={"MISDEED_PID": str(pid_file)},
-        status=-signal.SIGKILL,
-    )
-    marks = Path(os.environ["XDG_STATE_HOME"], "modular_tf", "notes")
-    while not list(marks.glob("*.witnessed")):  # its watcher says so before it ends
-        time.sleep(0.01)
-
-    (note,) = Notes.of_process().of_ended()
-
-    assert note.plugin == "hang_at_init"
-    assert not note.watchers_ended_too

@@ -24,10 +24,4 @@ PUBLIC int find_neighbour(void) {
            info.dli_fname);
   return dlopen(path, RTLD_NOW) != NULL;
 }
-#elif defined(CALLS)
-// By needing it.
-int answer(void);
-PUBLIC int find_neighbour(void) { return answer() == 42; }
-#else
-PUBLIC int answer(void) { return 42; }
 #endif

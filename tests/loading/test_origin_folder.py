@@ -58,28 +58,6 @@ def test_a_neighbour_is_found(way, age, folder):
     assert finds_neighbour(load_seen(library, age=age))
 
 
-@of_each_age
-def test_a_companion_without_a_name_of_its_own_is_mapped_once(age, folder):
-    """It is needed by its file's name, which the dynamic linker has to look for."""
-    companion = put(folder, NEIGHBOUR)
-    neighbour = link_library(NEIGHBOUR, [compile_object(SOURCE)])
-    library = put(folder, "libx.so", "CALLS", options=[str(neighbour), RUNPATH + "$ORIGIN"])
-    assert mappings_of(companion) == set()
-
-    assert finds_neighbour(load_seen(library, companion, age=age))
-    assert len(mappings_of(companion)) == 1
-
-
-def mappings_of(file):
-    """Return the inodes that are mapped of a file or a copy of it."""
-    found = set()
-    for line in os.fsdecode(Path("/proc/self/maps").read_bytes()).splitlines():
-        _, _, _, device, inode, *path = line.split(maxsplit=5)
-        if path and path[0].split(" (deleted)")[0] in (str(file), f"/memfd:{file.name}"):
-            found.add((device, inode))
-    return found
-
-
 @pytest.mark.parametrize(
     ("macros", "options"),
     [

@@ -19,35 +19,21 @@ _VARIANTS = [
     for variant in variants("filesystem").values()
     if variant.fault is None and variant.stage in ("probe", "validation")
 ]
-# Where the fault lies in one field, the message names the field, what it should be and what it is.
-_NAMED = {
+# The message names the field, what it should be and what it is. Variants are named by table and
+# property.
+_FIELDS = {
+    "filesystem": "filesystem_ops",
+    "random-access": "random_access_file_ops",
+    "writable": "writable_file_ops",
+    "region": "read_only_memory_region_ops",
+}
+_NAMED = {  # those that are named otherwise
     "allocator-null": "plugin_memory_allocate: expected a function, found NULL",
     "free-null": "plugin_memory_free: expected a function, found NULL",
     "ops-null": "TF_FilesystemPluginInfo.ops: expected 1 entries, found NULL",
     "schemes-none": "num_schemes: expected at least 1, found 0",
     "scheme-null": "TF_FilesystemPluginOps.scheme: expected a string, found NULL",
     "filesystem-table-null": "filesystem_ops: expected a table, found NULL",
-    "filesystem-size-0": "filesystem_ops_size: expected a multiple of 8, at least 16, found 0",
-    "filesystem-size-8": "filesystem_ops_size: expected a multiple of 8, at least 16, found 8",
-    "filesystem-size-106": "filesystem_ops_size: expected a multiple of 8, at least 16, found 106",
-    "filesystem-size-263": "filesystem_ops_size: expected a multiple of 8, at least 16, found 263",
-    "filesystem-size-280": "filesystem_ops_size: expected at most 264, found 280",
-    "random-access-size-0": "random_access_file_ops_size: expected .* at least 8, found 0",
-    "random-access-size-12": "random_access_file_ops_size: expected .* at least 8, found 12",
-    "random-access-size-24": "random_access_file_ops_size: expected at most 16, found 24",
-    "writable-size-0": "writable_file_ops_size: expected .* at least 8, found 0",
-    "writable-size-20": "writable_file_ops_size: expected .* at least 8, found 20",
-    "writable-size-56": "writable_file_ops_size: expected at most 48, found 56",
-    "region-size-0": "read_only_memory_region_ops_size: expected .* at least 24, found 0",
-    "region-size-16": "read_only_memory_region_ops_size: expected .* at least 24, found 16",
-    "filesystem-abi": "filesystem_ops_abi: expected 0, found 1",
-    "random-access-abi": "random_access_file_ops_abi: expected 0, found 1",
-    "writable-abi": "writable_file_ops_abi: expected 0, found 1",
-    "region-abi": "read_only_memory_region_ops_abi: expected 0, found 1",
-    "filesystem-api": "filesystem_ops_api: expected 0, found 7",
-    "random-access-api": "random_access_file_ops_api: expected 0, found 7",
-    "writable-api": "writable_file_ops_api: expected 0, found 7",
-    "region-api": "read_only_memory_region_ops_api: expected 0, found 7",
     "init-null": "TF_FilesystemOps.init: expected a function, found NULL",
     "cleanup-null": "TF_FilesystemOps.cleanup: expected a function, found NULL",
     "random-access-cleanup-null": "TF_RandomAccessFileOps.cleanup: expected .*, found NULL",
@@ -69,6 +55,15 @@ _NAMED = {
     "unresolved-symbol": "TF_NobodyDefinesThis",
     "needed-missing": r"libnobody_has_this\.so\.1",
 }
+
+
+def named_in_message(variant):
+    """Return what the message on a variant has to say, as a pattern."""
+    if variant.name in _NAMED:
+        return _NAMED[variant.name]
+    found = re.fullmatch("(.*)-(size|abi|api)(?:-([0-9]+))?", variant.name)
+    table, field, size = found.groups()
+    return rf"{_FIELDS[table]}_{field}: expected .*, found {size or '[17]'}\b"
 
 
 def test_a_fault_stops_nothing_else(fixture_plugin):
@@ -101,7 +96,7 @@ def test_a_fault_has_a_reason(variant, fixture_plugin):
         assert reason.stage == ("probe" if variant.stage == "probe" else "init")
     assert bool(record.schemes) is (not refused and variant.rule != "FS-005")
     messages = "\n".join(reason.message for reason in (*record.reasons, *record.warnings))
-    assert re.search(_NAMED[variant.name], messages), messages
+    assert re.search(named_in_message(variant), messages), messages
 
 
 @pytest.mark.parametrize(

@@ -115,9 +115,10 @@ def test_what_takes_the_place_of_a_companion_during_the_load_is_not_mapped(
 
 
 @pytest.mark.parametrize("options", WAYS, ids=["file", "copy", "sealed"])
-def test_a_companion_is_mapped_once(options, folder):
+@pytest.mark.parametrize("search_path", ["{folder}", "$ORIGIN"])
+def test_a_companion_is_mapped_once(search_path, options, folder, temporary):
     needed = companion(folder / COMPANION)
-    library = plugin(folder / "libx.so", COMPANION, str(folder))
+    library = plugin(folder / "libx.so", COMPANION, search_path.replace("{folder}", str(folder)))
 
     before = inodes_of(needed)
     load_seen(library, needed, **options)

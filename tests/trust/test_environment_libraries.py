@@ -91,39 +91,30 @@ def test_a_program_that_changed_its_variables_does_not_hide_it(tool, plugin, loa
     assert refused.outcome == ("rejected", "LD-098")
 
 
-def test_variables_that_a_program_sets_for_others_do_not_matter(tool, run_python):
-    first = """os.environ.update(
-        LD_PRELOAD=sys.argv[1], LD_LIBRARY_PATH=os.path.dirname(sys.argv[1]), LD_AUDIT=sys.argv[1]
-    )"""
-
-    assert run_python(PRINT.format(first=first), tool).stdout == "()\n"
-
-
-def test_a_blank_separates_no_libraries_of_ld_audit(tmp_path, run_python):
-    """The linker separates those of LD_PRELOAD by blanks and colons, and these by colons alone."""
-    tool = opened_library(tmp_path / "with blank" / "libtool.so", "tool")
-
-    child = run_python(PRINT.format(first=""), env=as_audit(tool))
-
-    assert child.stdout == f"('{tool}',)\n"
+SET_FOR_OTHERS = "os.environ.update(LD_PRELOAD=sys.argv[1], LD_AUDIT=sys.argv[1])"
 
 
 @pytest.mark.parametrize(
-    ("way", "change"),
+    ("way", "change", "shown"),
     [
-        (by_path, "os.replace(sys.argv[1] + '.good', sys.argv[1])"),
-        (by_name, "os.unlink(sys.argv[1])"),
-        (as_need, "os.unlink(sys.argv[1])"),
+        (lambda tool: {}, SET_FOR_OTHERS, "()"),
+        # The linker separates libraries of LD_PRELOAD by blanks and colons, these by colons alone.
+        (as_audit, "", "('{tool}',)"),
+        # What has the place of one that was replaced or removed since is not that one.
+        (by_path, "os.replace(sys.argv[1] + '.good', sys.argv[1])", "('{tool} (deleted)',)"),
+        (by_name, "os.unlink(sys.argv[1])", "('{tool} (deleted)',)"),
+        (as_need, "os.unlink(sys.argv[1])", "('{tool} (deleted)',)"),
     ],
+    ids=["set for others", "blank", "replaced", "removed", "removed need"],
 )
-def test_one_that_was_replaced_or_removed_since_is_not_what_has_its_place(
-    way, change, tool, run_python
-):
+def test_what_this_process_was_linked_with_counts(way, change, shown, tmp_path, run_python):
+    name = "with blank" if way is as_audit else "tools"
+    tool = opened_library(tmp_path / name / "libtool.so", "tool")
     opened_library(tool.with_name("libtool.so.good"), "good")
 
     child = run_python(PRINT.format(first=change), tool, env=way(tool))
 
-    assert child.stdout == f"('{tool} (deleted)',)\n"
+    assert child.stdout == shown.format(tool=tool) + "\n"
 
 
 def test_a_shortage_hides_nothing_and_refuses_nothing(tool, plugin, run_python):

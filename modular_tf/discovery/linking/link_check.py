@@ -202,17 +202,12 @@ def _library_problems(missing: Iterable[MissingLibrary]) -> Iterator[Violation]:
             groups[library.needed_by].append(library.name)
     for needed_by, names in groups.items():
         counts = Counter(map(_product_of, names))
-        known = [(product, n) for product, n in counts.most_common() if product is not None]
+        shares = [f"{n} of {it}" for it, n in counts.most_common() if it is not None]
+        of = f" ({', '.join(shares)})" if shares else ""
+        what = f"{len(names)} libraries that are not found{of}: {_listed(names)}"
         if len(names) == 1:
-            of = f" of {known[0][0]}" if known else ""
-            what = f"{names[0]}{of}, which is not found"
-        elif len(known) == 1 and known[0][1] == len(names):
-            of = f" of {known[0][0]}, which are not found"
-            what = f"{len(names)} libraries{of}: {_listed(names)}"
-        else:
-            shares = ", ".join(f"{n} of {product}" for product, n in known)
-            of = f" that are not found{f' ({shares})' if shares else ''}"
-            what = f"{len(names)} libraries{of}: {_listed(names)}"
+            product = _product_of(names[0])
+            what = f"{names[0]}{f' of {product}' if product else ''}, which is not found"
         yield Violation(rules.LIBRARIES_FOUND, f"{needed_by} needs {what}")
 
 
