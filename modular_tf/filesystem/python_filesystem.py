@@ -101,10 +101,7 @@ def _forwarder(name: str) -> Callable[..., Any]:
 
 
 def _clean_statistics(found: dict[str, Any], *, plugin: str, uri: str) -> dict[str, FileStatistics]:
-    """Return the statistics of the names in a directory, whose names are cleaned.
-
-    `InternalError` if a name cannot be that of a child, or has no statistics.
-    """
+    """Return statistics by cleaned names; `InternalError` for other values."""
     names = clean_names(found, plugin=plugin, uri=uri)
     statistics = {one: found[one if one in found else f"{one}/"] for one in names}
     for name, given in statistics.items():
@@ -121,10 +118,7 @@ _ACCEPTED = (
 
 
 def as_filesystem(scheme: str, given: Any) -> Filesystem:
-    """Return a `Filesystem` for an object that a user registers under a scheme.
-
-    `TypeError` if it is none of `_ACCEPTED`. No library is imported to recognise a client of it.
-    """
+    """Return a `Filesystem` for an object that a user registers; `TypeError` for others."""
     if isinstance(given, Filesystem):
         return given if given.scheme == scheme else PythonFilesystem(scheme, given)
     name = type(given).__name__

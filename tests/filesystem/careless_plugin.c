@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "modular_tf/filesystem.h"
+#include "plugin_parts.h"
 
 static void start(TF_Filesystem* filesystem, TF_Status* status) {
   (void)status;
@@ -92,10 +92,7 @@ static void stat_path(const TF_Filesystem* filesystem, const char* path,
   if (is_there) *statistics = (TF_FileStatistics){facts.st_size, 1, S_ISDIR(facts.st_mode)};
 }
 
-static void* heap(const void* bytes, size_t size) { return memcpy(malloc(size), bytes, size); }
-static void* allocate(size_t size) { return malloc(size); }
-
-static void offer(const char* scheme, TF_FilesystemPluginOps* ops) {
+TF_CAPI_EXPORT void TF_InitPlugin(TF_FilesystemPluginInfo* info) {
   const TF_FilesystemOps filesystem = {.init = start,
                                        .cleanup = end,
                                        .new_random_access_file = open_reader,
@@ -107,18 +104,6 @@ static void offer(const char* scheme, TF_FilesystemPluginOps* ops) {
   const TF_RandomAccessFileOps reader = {.cleanup = end_reader, .read = read_file};
   const TF_WritableFileOps writer = {
       .cleanup = end_writer, .append = append, .close = close_writer};
-  TF_SetFilesystemVersionMetadata(ops);
-  ops->scheme = strdup(scheme);
-  ops->filesystem_ops = heap(&filesystem, sizeof(filesystem));
-  ops->random_access_file_ops = heap(&reader, sizeof(reader));
-  ops->writable_file_ops = heap(&writer, sizeof(writer));
-}
-
-TF_CAPI_EXPORT void TF_InitPlugin(TF_FilesystemPluginInfo* info) {
-  info->plugin_memory_allocate = allocate;
-  info->plugin_memory_free = free;
-  info->num_schemes = 2;
-  info->ops = calloc(2, sizeof(TF_FilesystemPluginOps));
-  offer("care", &info->ops[0]);
-  offer("less", &info->ops[1]);
+  offer(info, "care", &filesystem, &reader, &writer, NULL);
+  offer(info, "less", &filesystem, &reader, &writer, NULL);
 }

@@ -10,10 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "modular_tf/filesystem.h"
-
-static void start(TF_Filesystem* filesystem, TF_Status* status) { (void)filesystem, (void)status; }
-static void end(TF_Filesystem* filesystem) { (void)filesystem; }
+#include "plugin_parts.h"
 
 static void wait_seconds(unsigned seconds) {
   const struct timespec second = {1, 0};
@@ -99,12 +96,9 @@ static void exists(const TF_Filesystem* filesystem, const char* path, TF_Status*
   how_to_end(path);
 }
 
-static void* heap(const void* bytes, size_t size) { return memcpy(malloc(size), bytes, size); }
-static void* allocate(size_t size) { return malloc(size); }
-
 void TF_InitPlugin(TF_FilesystemPluginInfo* info) {
-  const TF_FilesystemOps filesystem = {.init = start,
-                                       .cleanup = end,
+  const TF_FilesystemOps filesystem = {.init = start_nothing,
+                                       .cleanup = end_nothing,
                                        .new_random_access_file = open_reader,
                                        .new_writable_file = open_writer,
                                        .path_exists = exists,
@@ -113,13 +107,5 @@ void TF_InitPlugin(TF_FilesystemPluginInfo* info) {
   const TF_RandomAccessFileOps reader = {.cleanup = close_reader, .read = read_file};
   const TF_WritableFileOps writer = {
       .cleanup = free_writer, .append = append, .close = close_written};
-  info->plugin_memory_allocate = allocate;
-  info->plugin_memory_free = free;
-  info->num_schemes = 1;
-  info->ops = calloc(1, sizeof(TF_FilesystemPluginOps));
-  TF_SetFilesystemVersionMetadata(info->ops);
-  info->ops->scheme = heap("ending", 7);
-  info->ops->filesystem_ops = heap(&filesystem, sizeof filesystem);
-  info->ops->random_access_file_ops = heap(&reader, sizeof reader);
-  info->ops->writable_file_ops = heap(&writer, sizeof writer);
+  offer(info, "ending", &filesystem, &reader, &writer, NULL);
 }

@@ -3,10 +3,15 @@
 // Schemes: `throws` raises a C++ exception from every slot but init, cleanup and the openers;
 // `names` from translate_name; `ends` from every cleanup; `starts` from init; `odd` returns, by path
 // or key, what makes no sense; `odd.count` has a negative number of options. `lists` returns memory
-// wherever a slot may; with THROWING_FREE each of the plugin's frees throws when it is done.
+// wherever a slot may; with THROWING_FREE each of the plugin's frees throws when it is done. `fails`
+// fails with the code in the path, fails://h/CODE, path_exists with OTHER of fails://h/CODE/OTHER;
+// what is opened as fails://h/open/CODE fails when it is used.
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <stdexcept>
+#include <tuple>
+#include <utility>
 
 #include "modular_tf/filesystem.h"
 
@@ -177,6 +182,78 @@ Plan lists() {
   return plan;
 }
 
+void fail(const char* number, TF_Status* status) {
+  TF_SetStatus(status, static_cast<TF_Code>(std::atoi(number)), "told to fail");
+}
+
+const char* first_number(const char* path) { return path + std::strcspn(path, "0123456789"); }
+
+template <class Result, class... Rest>
+void make_fail(Result (*&slot)(const TF_Filesystem*, const char*, Rest...)) {
+  slot = [](const TF_Filesystem*, const char* path, Rest... rest) -> Result {
+    fail(first_number(path), std::get<sizeof...(Rest) - 1>(std::tie(rest...)));
+    return Result();
+  };
+}
+
+template <class Result, class File, class... Rest>
+void make_use_fail(Result (*&slot)(const File*, Rest...)) {
+  slot = [](const File* file, Rest... rest) -> Result {
+    const auto path = static_cast<const char*>(file->plugin_file);
+    fail(first_number(path), std::get<sizeof...(Rest) - 1>(std::tie(rest...)));
+    return Result();
+  };
+}
+
+template <class File>
+void open_or_fail(const TF_Filesystem*, const char* path, File* file, TF_Status* status) {
+  if (std::strncmp(path, "/open/", 6) == 0) {
+    file->plugin_file = strdup(path);
+  } else {
+    fail(first_number(path), status);
+  }
+}
+
+template <class File>
+void free_path(File* file) {
+  std::free(file->plugin_file);
+}
+
+void fail_by_last_number(const TF_Filesystem*, const char* path, TF_Status* status) {
+  fail(std::strrchr(path, '/') + 1, status);
+}
+
+template <class... Slots>
+void make_all_fail(Slots&... slots) {
+  (make_fail(slots), ...);
+}
+
+Plan fails() {
+  Plan plan;
+  auto& fs = plan.filesystem;
+  make_all_fail(fs.new_read_only_memory_region_from_file, fs.create_dir, fs.recursively_create_dir,
+                fs.delete_file, fs.delete_dir, fs.delete_recursively, fs.rename_file, fs.copy_file,
+                fs.stat, fs.is_directory, fs.get_file_size, fs.get_children, fs.get_matching_paths,
+                fs.get_filesystem_configuration_option);
+  fs.path_exists = fail_by_last_number;
+  fs.paths_exist = [](const TF_Filesystem* filesystem, char** paths, int count,
+                      TF_Status** statuses) {
+    for (int i = 0; i < count; ++i) fail_by_last_number(filesystem, paths[i], statuses[i]);
+    return false;
+  };
+  fs.new_random_access_file = open_or_fail<TF_RandomAccessFile>;
+  fs.new_writable_file = fs.new_appendable_file = open_or_fail<TF_WritableFile>;
+  plan.reader.cleanup = free_path<TF_RandomAccessFile>;
+  plan.writer.cleanup = free_path<TF_WritableFile>;
+  make_use_fail(plan.reader.read);
+  make_use_fail(plan.writer.append);
+  make_use_fail(plan.writer.tell);
+  make_use_fail(plan.writer.flush);
+  make_use_fail(plan.writer.sync);
+  make_use_fail(plan.writer.close);
+  return plan;
+}
+
 void free_memory(void* memory) {
   std::free(memory);
 #ifdef THROWING_FREE
@@ -200,13 +277,13 @@ TF_FilesystemPluginOps hand_over(const char* scheme, const Plan& plan) {
 extern "C" void TF_InitPlugin(TF_FilesystemPluginInfo* info) {
   info->plugin_memory_allocate = allocate;
   info->plugin_memory_free = free_memory;
-  info->num_schemes = 7;
-  info->ops = static_cast<TF_FilesystemPluginOps*>(allocate(7 * sizeof(TF_FilesystemPluginOps)));
-  info->ops[0] = hand_over("throws", throws());
-  info->ops[1] = hand_over("names", names());
-  info->ops[2] = hand_over("ends", ends());
-  info->ops[3] = hand_over("starts", starts());
-  info->ops[4] = hand_over("odd", odd());
-  info->ops[5] = hand_over("odd.count", odd_count());
-  info->ops[6] = hand_over("lists", lists());
+  const std::pair<const char*, Plan> schemes[] = {
+      {"throws", throws()}, {"names", names()},         {"ends", ends()},   {"starts", starts()},
+      {"odd", odd()},       {"odd.count", odd_count()}, {"lists", lists()}, {"fails", fails()}};
+  info->num_schemes = std::size(schemes);
+  info->ops = static_cast<TF_FilesystemPluginOps*>(
+      allocate(info->num_schemes * sizeof(TF_FilesystemPluginOps)));
+  for (size_t i = 0; i < std::size(schemes); ++i) {
+    info->ops[i] = hand_over(schemes[i].first, schemes[i].second);
+  }
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "modular_tf/filesystem.h"
+#include "plugin_parts.h"
 
 typedef struct open_file {
   int reading;
@@ -15,9 +15,6 @@ typedef struct open_file {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static int reading, released;
-
-static void start(TF_Filesystem* filesystem, TF_Status* status) { (void)filesystem, (void)status; }
-static void end(TF_Filesystem* filesystem) { (void)filesystem; }
 
 static void open_reader(const TF_Filesystem* filesystem, const char* path,
                         TF_RandomAccessFile* file, TF_Status* status) {
@@ -72,21 +69,11 @@ static int64_t readers_now(const TF_Filesystem* filesystem, const char* path, TF
   return now;
 }
 
-static void* heap(const void* bytes, size_t size) { return memcpy(malloc(size), bytes, size); }
-static void* allocate(size_t size) { return malloc(size); }
-
 void TF_InitPlugin(TF_FilesystemPluginInfo* info) {
-  TF_FilesystemOps filesystem = {.init = start,
-                                 .cleanup = end,
+  TF_FilesystemOps filesystem = {.init = start_nothing,
+                                 .cleanup = end_nothing,
                                  .new_random_access_file = open_reader,
                                  .get_file_size = readers_now};
   TF_RandomAccessFileOps reader = {.cleanup = clean_up, .read = read_file};
-  info->plugin_memory_allocate = allocate;
-  info->plugin_memory_free = free;
-  info->num_schemes = 1;
-  info->ops = calloc(1, sizeof(TF_FilesystemPluginOps));
-  TF_SetFilesystemVersionMetadata(info->ops);
-  info->ops->scheme = heap("meet", 5);
-  info->ops->filesystem_ops = heap(&filesystem, sizeof(filesystem));
-  info->ops->random_access_file_ops = heap(&reader, sizeof(reader));
+  offer(info, "meet", &filesystem, &reader, NULL, NULL);
 }

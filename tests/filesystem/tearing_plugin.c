@@ -7,10 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "modular_tf/filesystem.h"
-
-static void start(TF_Filesystem* filesystem, TF_Status* status) { (void)filesystem, (void)status; }
-static void end(TF_Filesystem* filesystem) { (void)filesystem; }
+#include "plugin_parts.h"
 
 static void open_writer(const TF_Filesystem* filesystem, const char* path, TF_WritableFile* file,
                         TF_Status* status) {
@@ -38,18 +35,8 @@ static void close_writer(const TF_WritableFile* file, TF_Status* status) {
 
 static void clean_up(TF_WritableFile* file) { free(file->plugin_file); }
 
-static void* heap(const void* bytes, size_t size) { return memcpy(malloc(size), bytes, size); }
-static void* allocate(size_t size) { return malloc(size); }
-
 void TF_InitPlugin(TF_FilesystemPluginInfo* info) {
-  TF_FilesystemOps filesystem = {.init = start, .cleanup = end, .new_writable_file = open_writer};
+  TF_FilesystemOps filesystem = {.init = start_nothing, .cleanup = end_nothing, .new_writable_file = open_writer};
   TF_WritableFileOps writer = {.cleanup = clean_up, .append = append, .close = close_writer};
-  info->plugin_memory_allocate = allocate;
-  info->plugin_memory_free = free;
-  info->num_schemes = 1;
-  info->ops = calloc(1, sizeof(TF_FilesystemPluginOps));
-  TF_SetFilesystemVersionMetadata(info->ops);
-  info->ops->scheme = heap("tear", 5);
-  info->ops->filesystem_ops = heap(&filesystem, sizeof(filesystem));
-  info->ops->writable_file_ops = heap(&writer, sizeof(writer));
+  offer(info, "tear", &filesystem, NULL, &writer, NULL);
 }

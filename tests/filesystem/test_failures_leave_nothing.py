@@ -38,8 +38,8 @@ _ON_FILES = {
 
 @pytest.fixture(scope="module")
 def failing():
-    with service_of(built("failing")) as service:
-        yield service.filesystem("fail")
+    with service_of(built("hostile")) as service:
+        yield service.filesystem("fails")
 
 
 @pytest.mark.parametrize("operation", [*_ON_PATHS, *_OTHERS])
@@ -49,7 +49,7 @@ def test_an_operation_on_a_path(operation, failing):
         for code in _CODES:
             for other in _CODES:
                 with suppress(ModularTFError):
-                    call(failing, f"fail://h/{code:d}/{other:d}")
+                    call(failing, f"fails://h/{code:d}/{other:d}")
 
 
 @pytest.mark.parametrize("operation", _ON_FILES)
@@ -57,20 +57,20 @@ def test_an_operation_on_a_file(operation, failing):
     with none_is_left():
         for code in _CODES:
             with suppress(ModularTFError):
-                _ON_FILES[operation](failing, f"fail://h/open/{code:d}")
+                _ON_FILES[operation](failing, f"fails://h/open/{code:d}")
 
 
 @pytest.mark.parametrize("code", _CODES)
 def test_a_code_is_the_one_that_is_raised(code, failing):
     with pytest.raises(ModularTFError) as caught:
-        failing.stat(f"fail://h/{code:d}")
+        failing.stat(f"fails://h/{code:d}")
 
     assert caught.value.code is code
 
 
 def test_an_error_that_is_not_taken_is_noticed(failing):
     before = errors_alive()
-    error = lib.mtf_stat_path(failing._handle, b"fail://h/5", bytes(24))
+    error = lib.mtf_stat_path(failing._handle, b"fails://h/5", bytes(24))
 
     assert errors_alive() == before + 1
     lib.mtf_error_free(error)

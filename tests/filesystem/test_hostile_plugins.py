@@ -56,7 +56,7 @@ def hostile():
 
 def test_a_plugin_that_throws_from_init_loses_that_scheme_only(hostile):
     (record,) = hostile.plugins()
-    assert set(record.schemes) == {"throws", "names", "ends", "odd", "odd.count", "lists"}
+    assert set(record.schemes) == {"throws", "names", "ends", "odd", "odd.count", "lists", "fails"}
     assert (record.reason.rule, record.reason.stage) == ("FS-019", "init")
     assert "'starts'" in record.reason.message
     assert "a C++ exception left the plugin: thrown by the plugin" in record.reason.message

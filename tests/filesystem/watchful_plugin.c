@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "modular_tf/filesystem.h"
+#include "plugin_parts.h"
 #include "modular_tf/logging.h"
 
 /* Never freed, so that a use after the end is seen and not only felt. */
@@ -152,20 +152,14 @@ static int64_t tell(const TF_WritableFile* file, TF_Status* status) {
   return 0;
 }
 
-static void flush(const TF_WritableFile* file, TF_Status* status) {
-  (void)status;
-  write_with(file, "flush");
-}
-
-static void sync_file(const TF_WritableFile* file, TF_Status* status) {
-  (void)status;
-  write_with(file, "sync");
-}
-
-static void close_writer(const TF_WritableFile* file, TF_Status* status) {
-  (void)status;
-  write_with(file, "close");
-}
+#define USES_WRITER(name)                                                 \
+  static void name(const TF_WritableFile* file, TF_Status* status) {      \
+    (void)status;                                                         \
+    write_with(file, #name);                                              \
+  }
+USES_WRITER(flush)
+USES_WRITER(sync_file)
+USES_WRITER(close_writer)
 
 static void clean_up_writer(TF_WritableFile* file) { ended(file->plugin_file, "writer cleanup"); }
 
@@ -210,17 +204,14 @@ static void delete_recursively(const TF_Filesystem* filesystem, const char* path
   *files = *dirs = 0;
 }
 
-static void rename_file(const TF_Filesystem* filesystem, const char* source, const char* target,
-                        TF_Status* status) {
-  (void)target, (void)status;
-  use(filesystem, source, "rename_file");
-}
-
-static void copy_file(const TF_Filesystem* filesystem, const char* source, const char* target,
-                      TF_Status* status) {
-  (void)target, (void)status;
-  use(filesystem, source, "copy_file");
-}
+#define ON_TWO_PATHS(name)                                                               \
+  static void name(const TF_Filesystem* filesystem, const char* source, const char* target, \
+                   TF_Status* status) {                                                  \
+    (void)target, (void)status;                                                          \
+    use(filesystem, source, #name);                                                      \
+  }
+ON_TWO_PATHS(rename_file)
+ON_TWO_PATHS(copy_file)
 
 static bool paths_exist(const TF_Filesystem* filesystem, char** paths, int count,
                         TF_Status** statuses) {
@@ -274,9 +265,6 @@ static void flush_caches(const TF_Filesystem* filesystem) {
   use(filesystem, "", "flush_caches");
 }
 
-static void* heap(const void* bytes, size_t size) { return memcpy(malloc(size), bytes, size); }
-static void* allocate(size_t size) { return malloc(size); }
-
 void TF_InitPlugin(TF_FilesystemPluginInfo* info) {
   const TF_FilesystemOps filesystem = {
       .init = start,
@@ -309,14 +297,5 @@ void TF_InitPlugin(TF_FilesystemPluginInfo* info) {
                                      .close = close_writer};
   const TF_ReadOnlyMemoryRegionOps region = {
       .cleanup = close_region, .data = data_of, .length = length_of};
-  info->plugin_memory_allocate = allocate;
-  info->plugin_memory_free = free;
-  info->num_schemes = 1;
-  info->ops = calloc(1, sizeof(TF_FilesystemPluginOps));
-  TF_SetFilesystemVersionMetadata(info->ops);
-  info->ops->scheme = heap("watch", 6);
-  info->ops->filesystem_ops = heap(&filesystem, sizeof filesystem);
-  info->ops->random_access_file_ops = heap(&reader, sizeof reader);
-  info->ops->writable_file_ops = heap(&writer, sizeof writer);
-  info->ops->read_only_memory_region_ops = heap(&region, sizeof region);
+  offer(info, "watch", &filesystem, &reader, &writer, &region);
 }

@@ -32,7 +32,9 @@ KINDS = {
     "cli cp": ("copy", "file"), "gfile copy": ("copy", "file"),
     "fsspec cp_file": ("copy", "file"), "fsspec copy": ("copy", "file"),
     "Filesystem.copy_file": ("copy", "file"), "fsspec get": ("copy", "file"),
-    "fsspec put": ("copy", "file"),
+    "fsspec put": ("copy", "file"), "fsspec get_file": ("copy", "file"),
+    "fsspec put_file": ("copy", "file"), "cli cp -r -n": ("copy", "tree"),
+    "cli sync --delete -n": ("mirror", "tree"),
     "cli cp -r": ("copy", "tree"), "fsspec copy recursive": ("copy", "tree"),
     "fsspec get recursive": ("copy", "tree"), "fsspec put recursive": ("copy", "tree"),
     "cli sync": ("sync", "tree"), "cli sync --delete": ("mirror", "tree"),
@@ -48,7 +50,7 @@ KINDS = {
 }  # fmt: skip
 BETWEEN = ("cli cp", "cli cp -r", "cli sync", "cli sync --delete", "cli mv", "cli mv filtered",
     "gfile copy", "gfile rename")  # fmt: skip
-_NOT_AT_RANDOM = (" get", " put", " tree list", " maxdepth")
+_NOT_AT_RANDOM = (" get", " put", " tree list", " maxdepth", " -n")
 WITHIN = tuple(way for way in KINDS if not any(word in way for word in _NOT_AT_RANDOM))
 
 World = tuple[dict[str, str], dict[str, str]]  # contents of the store, and of the disk
@@ -123,12 +125,12 @@ class Trees:
             owner = min(owner, step.target[0])  # get and put are of the store
         return run(step.way, self.places[owner], *uris)
 
-    def check(self, before: World, step: Step) -> tuple[World, Fault | None]:
-        """Do a step, and return what there is then, with what is wrong with that."""
+    def check(self, before: World, step: Step) -> tuple[World, Fault | None, Ended]:
+        """Do a step; return what there is then, what is wrong with that, and how it ended."""
         ended = self.do(step)
         after = self.world()
         reason = next(_wrong(before, step, ended.ok, after), "")
-        return after, Fault(reason, before, step, ended, after) if reason else None
+        return after, Fault(reason, before, step, ended, after) if reason else None, ended
 
 
 # ---- the model ----
@@ -257,7 +259,10 @@ def _wrong(before: World, step: Step, ok: bool, after: World) -> Iterator[str]:
     if ok:
         if does in ("remove", "move"):
             left = {rest for rest in moved if after[at].get(source + rest) == moved[rest]}
-            onto_itself = at == to and any(_inside(one, source) for one in targets)
+            onto_itself = at == to and (
+                any(_inside(one, source) for one in targets)
+                or _resolved(before[at], source) in targets
+            )
             if left and not onto_itself:
                 yield f"left out in silence: {sorted(left)} of {source!r}"
         nothing = not moved and not behind and does != "sync" and f"{source}/" not in before[at]
@@ -379,7 +384,7 @@ def find_fault(stores: Stores, name: str, seed: object, operations: int) -> Faul
         world = trees.world()
         for _ in range(min(EPISODE, operations)):
             operations -= 1
-            world, fault = trees.check(world, chance.step(world))
+            world, fault, _ = trees.check(world, chance.step(world))
             if fault is not None:
                 return shrunk(stores, name, fault)
     return None
@@ -394,7 +399,7 @@ def shrunk(stores: Stores, name: str, fault: Fault) -> Fault:
         del fewer[place][path]
         trees = Trees(stores, name)
         trees.fill(fewer)
-        _, smaller = trees.check(trees.world(), fault.step)
+        _, smaller, _ = trees.check(trees.world(), fault.step)
         if smaller is not None:
             fault, world = smaller, fewer
     return fault

@@ -53,26 +53,6 @@ def test_what_is_left_open_is_closed_with_its_data_and_a_view_may_be_alive(
     assert child.stdout == "reached the end\n"
 
 
-def test_threads_may_still_read(s3_store, run_subject):
-    run_subject(
-        s3_store,
-        """
-        import threading
-        put("file", bytes(1 << 20))
-        def read_for_ever():
-            try:
-                while True:
-                    get("file")
-            except (errors.ModularTFError, ValueError):
-                pass  # the filesystem is closed
-        for _ in range(3):
-            threading.Thread(target=read_for_ever, daemon=True).start()
-        get("file")
-        """,
-        folder="threads-at-exit",
-    )
-
-
 def test_an_error_at_the_end_does_not_hide_the_exit_status(s3_store, run_subject):
     child = run_subject(
         s3_store,

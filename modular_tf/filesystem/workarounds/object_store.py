@@ -8,6 +8,7 @@ and leaves to the plugin only what that does correctly.
 from __future__ import annotations
 
 import math
+import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -24,7 +25,7 @@ from modular_tf.errors import (
 from modular_tf.filesystem.copying import read_all
 from modular_tf.filesystem.files import DIRECTORY, FileStatistics
 from modular_tf.filesystem.filesystem import Filesystem
-from modular_tf.filesystem.held_writer import HeldWriter, stored_by
+from modular_tf.filesystem.held_writer import HeldWriter
 from modular_tf.filesystem.jobs import Job
 from modular_tf.filesystem.location import (
     FILE_AND_DIRECTORY,
@@ -44,6 +45,8 @@ from modular_tf.filesystem.uri import basename, create_uri, join_path, parse_uri
 from modular_tf.filesystem.workarounds.store import Store
 
 if TYPE_CHECKING:
+    from io import FileIO
+
     from modular_tf.filesystem.files import RandomAccessFile, ReadOnlyMemoryRegion, WritableFile
 
 _Writer = TypeVar("_Writer", bound="WritableFile")
@@ -115,11 +118,7 @@ class ObjectStore(Store):
     # -- what exists --------------------------------------------------------------------------
 
     def _find(self, uri: str, operation: str, *, is_root: bool) -> FileStatistics | None:  # noqa: ARG002
-        """Return the statistics of a path, None if nothing exists there.
-
-        Each plugin reports that reliably by one of its operations only. The URI is that of
-        `store_uri`; a root is a whole bucket or container; messages name the operation.
-        """
+        """Return the statistics of a path of `store_uri`, None if nothing exists there."""
         with suppress(NotFoundError):
             return Store.stat(self, uri)
         return None
@@ -222,10 +221,7 @@ class ObjectStore(Store):
         is_thorough: bool = True,
         with_statistics: bool = False,  # noqa: ARG002  (plugins list names alone)
     ) -> Listing:
-        """Return the names in a directory, and what else is there that no path leads to.
-
-        Plugins list no keys with a doubled slash, so these take a request of their own.
-        """
+        """Return the names in a directory; keys with '//' take a request of their own."""
         listed = self.listed_names(store_uri(uri))
         if not listed:
             self._require_directory("get_children", uri)
@@ -237,10 +233,7 @@ class ObjectStore(Store):
         return found
 
     def is_file_and_directory(self, uri: str) -> bool:
-        """Return whether an object has this name, and others lie below it.
-
-        Where the store may not be listed, its files are read by their names alone.
-        """
+        """Return whether an object has this name, and others lie below it."""
         if depth_of(uri) <= self.root_depth:
             return False
         with suppress(NotFoundError, PermissionDeniedError):
@@ -474,7 +467,13 @@ class ObjectStore(Store):
         return uri
 
     def _held_writer(self, uri: str, *, is_torn: bool = False) -> HeldWriter:
-        store = stored_by(lambda: self._created(uri))
+        def store(file: FileIO, length: int) -> None:
+            with self._created(uri) as writer:
+                done = 0
+                while block := os.pread(file.fileno(), min(_BLOCK, length - done), done):
+                    writer.append(block)
+                    done += len(block)
+
         return self._remembered(HeldWriter(uri, store, is_torn=is_torn))
 
     def _remembered(self, writer: _Writer) -> _Writer:
