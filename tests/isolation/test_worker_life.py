@@ -331,11 +331,11 @@ def test_a_process_that_can_serve_no_more_calls_goes_on_with_those_it_has(hostil
         while not enough.is_set():
             hostile.path_exists("hostile://h/deed/sleep")
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
+    threads = [threading.Thread(target=work) for _ in range(2)]
     for thread in threads:
         thread.start()
     try:
-        wait_until(lambda: record_of(hostile_service, _HOSTILE).in_flight == 4)
+        wait_until(lambda: record_of(hostile_service, _HOSTILE).in_flight == 2)
     finally:
         enough.set()
         for thread in threads:
