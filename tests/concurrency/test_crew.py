@@ -44,12 +44,18 @@ def test_so_many_calls_are_under_way_and_no_more():
     assert most == 4
 
 
-def test_an_error_is_of_its_item():
-    outcomes = list(Crew(3).run(lambda n: 1 // n, [2, 0, 1]))
+@pytest.mark.parametrize("error", [ZeroDivisionError, MemoryError])
+def test_an_error_is_of_its_item(error):
+    def call(n):
+        if n == 0:
+            raise error
+        return n + 1
 
-    assert [o.result for o in outcomes] == [0, None, 1]
+    outcomes = list(Crew(3).run(call, [2, 0, 1]))
+
+    assert [o.result for o in outcomes] == [3, None, 2]
     assert [o.item for o in outcomes] == [2, 0, 1]
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(error):
         outcomes[1].get()
 
 
@@ -65,18 +71,8 @@ def test_what_the_items_raise_is_raised_after_the_outcomes_before():
     assert found == ["0", "1", "2"]
 
 
-def test_few_outcomes_wait_to_be_taken():
-    begun = []
-    run = Crew(2).run(begun.append, iter(range(10_000)))
-    next(run)
-    time.sleep(0.2)
-
-    assert len(begun) < 20
-    run.close()
-
-
 @pytest.mark.parametrize("at_once", [1, 4])
-def test_a_run_that_is_left_begins_nothing_more(at_once):
+def test_few_outcomes_wait_to_be_taken_and_a_run_that_is_left_begins_nothing_more(at_once):
     begun, crew = [], Crew(at_once)
     for outcome in crew.run(begun.append, range(10_000)):
         if outcome.item == 5:
@@ -84,7 +80,7 @@ def test_a_run_that_is_left_begins_nothing_more(at_once):
     known = len(begun)
     time.sleep(0.05)
 
-    assert len(begun) == known < 100
+    assert len(begun) == known <= 6 + 4 * at_once
     assert not [t for t in threading.enumerate() if t.name.startswith("modular_tf-call")]
     assert results_at_once(str, [1, 2], at_once) == ["1", "2"]
 
@@ -109,16 +105,6 @@ def test_a_long_call_learns_that_the_rest_was_given_up():
         break
 
     assert ended.wait(5)
-
-
-def test_a_call_that_hangs_does_not_keep_who_leaves(monkeypatch):
-    hang = threading.Event()
-    start = time.monotonic()
-    for _ in Crew(2).run(lambda n: n and hang.wait(60), [0, 1, 2]):
-        break
-
-    assert time.monotonic() - start < 20
-    hang.set()
 
 
 @pytest.mark.parametrize("threads", [0, 1, 3])
@@ -168,7 +154,7 @@ def test_the_waiting_thread_is_called_and_makes_no_call_itself():
     assert not crew.is_working
 
 
-def test_who_left_a_crew_sees_that_calls_are_under_way_and_may_wait_for_them(monkeypatch):
+def test_who_left_a_crew_need_not_wait_for_its_calls_and_may(monkeypatch):
     monkeypatch.setattr(crew_module, "_GRACE_S", 0.0)
     may_end, ended = threading.Event(), []
 
@@ -187,6 +173,8 @@ def test_who_left_a_crew_sees_that_calls_are_under_way_and_may_wait_for_them(mon
     crew.wait()
     assert ended == [1]
     assert not crew.is_working
+    with pytest.raises(CancelledError):
+        next(crew.run(str, range(2)))
 
 
 def test_what_calls_used_is_kept_by_nothing_when_they_have_ended():
@@ -204,16 +192,6 @@ def test_what_calls_used_is_kept_by_nothing_when_they_have_ended():
         assert use()() is None
     finally:
         gc.enable()
-
-
-def test_a_crew_that_was_left_takes_no_other_work():
-    crew = Crew(2)
-    outcomes = crew.run(str, range(100))
-    next(outcomes)
-    outcomes.close()
-
-    with pytest.raises(CancelledError):
-        next(crew.run(str, range(2)))
 
 
 def no_thread_is_left(seconds=20):
@@ -299,18 +277,6 @@ def test_no_memory_for_an_outcome_is_an_error_and_no_endless_wait(monkeypatch, i
     with pytest.raises(ResourceExhaustedError, match="make fewer at once"):
         list(Crew(3).run(str, range(50), in_order=in_order))
     assert no_thread_is_left()
-
-
-def test_a_call_without_memory_is_an_outcome():
-    def call(n):
-        if n == 3:
-            raise MemoryError
-        return n
-
-    outcomes = list(Crew(3).run(call, range(6)))
-
-    assert [o.result for o in outcomes] == [0, 1, 2, None, 4, 5]
-    assert isinstance(outcomes[3].error, MemoryError)
 
 
 def test_a_forked_child_that_goes_on_is_told_that_its_threads_are_missing():

@@ -13,7 +13,6 @@ from modular_tf.first_contact.verdict import IN_ORDER, Ending, finding_of
 from modular_tf.processes.ending import readable_frames
 from modular_tf.processes.watched_child import EntryReader
 from modular_tf.rules import Violation
-from tests.fuzz.record_damage import ODD_TEXTS, changed
 
 _SIZES = [4096, 8192, 0]
 _FINDING = {
@@ -56,6 +55,14 @@ _ENTRIES = (
 )
 _MOST_BYTES = 8 << 20  # what a caller takes
 _LONG = ("x" * 5000, "\x1b[2J" * 300, "é\n" * 3000, "\udc80" * 50)
+_ODD_VALUES = (
+    None, True, False, 0, -1, 1.5, 1e308, 2**63, 10**40, "", "x", "\udcff", "\0", "LD-060",
+    "device", [], [[]], [None] * 5, [0] * 5, {}, {"rule": 1}, {"": []},
+)  # fmt: skip
+_ODD_TEXTS = (
+    b"[" * 20_000, b'{"a":' * 5000, b"9" * 5000, b"-", b"NaN", b"Infinity", b"1e999", b'"\\ud800"',
+    b"\xff\xfe", b"", b" ", b"nul", b'"\\u0000"', b"\xef\xbb\xbf[]",
+)  # fmt: skip
 
 
 def make(dice):
@@ -66,18 +73,36 @@ def make(dice):
         if dice.random() < 0.2:
             at = dice.randrange(len(line))
             line = line[:at] + dice.randbytes(dice.choice((0, 1, 3))) + line[at + 1 :]
-        lines.append(dice.choice(ODD_TEXTS) if dice.random() < 0.05 else line)
+        lines.append(dice.choice(_ODD_TEXTS) if dice.random() < 0.05 else line)
     return b"\n".join([*lines, b""])
 
 
 def _entry(dice):
     entry = dice.choice(_ENTRIES)
     while dice.random() < 0.4:
-        entry = changed(entry, dice)
+        entry = _changed(entry, dice)
     if dice.random() < 0.1 and isinstance(entry, dict):
         key = dice.choice([*entry, "enters"])
         entry = {**entry, key: dice.choice(_LONG)}
     return entry
+
+
+def _changed(value, dice):
+    """Return JSON that differs in one place."""
+    if not isinstance(value, (dict, list)) or not value or dice.random() < 0.15:
+        return dice.choice(_ODD_VALUES)
+    copy = value.copy()
+    place = dice.choice(list(copy) if isinstance(copy, dict) else range(len(copy)))
+    deed = dice.random()
+    if deed < 0.1:
+        del copy[place]
+    elif deed < 0.2 and isinstance(copy, list):
+        copy.insert(place, dice.choice(_ODD_VALUES))
+    elif deed < 0.2:
+        copy[dice.choice(("", "rule", "more"))] = dice.choice(_ODD_VALUES)
+    else:
+        copy[place] = _changed(copy[place], dice)
+    return copy
 
 
 def check(given):

@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import importlib
 
-TARGETS = (
-    "elf", "probe", "uri", "config", "scan_cache", "quarantine_file", "record", "finding",
-)  # fmt: skip
+TARGETS = ("elf", "probe", "uri", "config", "record", "finding")
 """The modules of this package that are targets."""
 
 

@@ -23,4 +23,4 @@ def test_a_campaign_reports_its_seed_and_the_kinds_of_answers(run_python):
 def test_a_target_has_to_be_one(arguments, run_python):
     child = run_python(_SCRIPT, *arguments, status=2)
 
-    assert "scan_cache" in child.stderr or "target" in child.stderr
+    assert "config" in child.stderr or "target" in child.stderr

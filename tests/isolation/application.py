@@ -51,10 +51,6 @@ def _probe(filesystem, kind):
     """Use the hostile plugin as anybody would; what it held may be lost."""
     if kind == "list":
         filesystem.get_children("hostile://h/")
-    elif kind == "settings":
-        transaction = filesystem.get_or_start_transaction_for_path("hostile://h/file")
-        filesystem.end_transaction(transaction)
-        filesystem.get_filesystem_configuration()
     else:
         filesystem.path_exists("hostile://h/")
         large = b"0123456789abcdef" * 20_000

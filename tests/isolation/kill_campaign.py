@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from modular_tf import Config, PluginService
-from modular_tf.errors import InvalidArgumentError, ModularTFError
+from modular_tf.errors import ModularTFError
 from modular_tf.processes.descendants import children, living_descendants, memory_use
 
 CALL_TIMEOUT_S = 20.0
@@ -84,12 +84,9 @@ class _Worker:
             self._filesystem.recursively_create_dir(self._folder)
 
     def work(self):
-        operations = (self.write, self.write, self.read, self.read, self.read_held, self.delete)
-        more = (self.stat, self.list, self.read_region)
         while not self._campaign.is_over:
-            operation = self._dice.choice((*operations, *more))
-            self._campaign.count(self._store)
-            with self._campaign.timed(operation.__name__):
+            operation = self._dice.choice((self.write, self.read, self.read_held, self.delete))
+            with self._campaign.counted():
                 try:
                     operation()
                 except FileNotFoundError:
@@ -108,7 +105,6 @@ class _Worker:
             self.prepare()
         try:
             file = self._filesystem.new_writable_file(self._path(name))
-            state.possible |= {content, b""}
             try:
                 for first in range(0, length, 1 << 20):
                     file.append(content[first : first + (1 << 20)])
@@ -117,42 +113,21 @@ class _Worker:
                 with suppress(ModularTFError):
                     file.discard()
                 raise
-        except ModularTFError as error:
+        except ModularTFError:
             state.possible |= {content, b""}
-            if not self._store.survives and isinstance(error, FileNotFoundError):
-                return  # the folder went with the process
             raise
         state.is_now(content)
 
     def read(self):
         name, _ = self._draw()
-        self._check(name, self._read(name))
-
-    def _read(self, name):
-        try:
-            return bytes(self._filesystem.read_file(self._path(name)))
-        except FileNotFoundError:
-            return None
-
-    def read_region(self):
-        name, _ = self._draw()
-        try:
-            region = self._filesystem.new_read_only_memory_region_from_file(self._path(name))
-        except FileNotFoundError:
-            found = None
-        except InvalidArgumentError:  # an empty file has none
-            found = b""
-        else:
-            found = bytes(region.view())
-            region.close()
-        self._check(name, found)
+        self._check(name)
 
     def read_held(self):
         """Read a file that is open since an earlier call, across the ends of its processes."""
         if self._held is None:
             name, state = self._draw()
-            content = next(iter(state.possible)) if len(state.possible) == 1 else None
-            if content is None or state.begun:
+            (content, *others) = state.possible
+            if content is None or others or state.begun:
                 return
             file = self._filesystem.new_random_access_file(self._path(name))
             self._held = (file, name, content, state.changes)
@@ -177,44 +152,26 @@ class _Worker:
         try:
             self._filesystem.delete_file(self._path(name))
         except FileNotFoundError:
-            self._check(name, None)
+            self._check(name)
         except ModularTFError:
             state.possible.add(None)
             raise
         else:
             state.is_now(None)
 
-    def stat(self):
-        name, state = self._draw()
-        try:
-            found = self._filesystem.stat(self._path(name)).length
-        except FileNotFoundError:
-            self._check(name, None)
-            return
-        if not state.begun and found not in {len(c) for c in state.possible if c is not None}:
-            self._campaign.note(f"{self._path(name)} has {found} bytes")
-
-    def list(self):
-        try:
-            names = {name.rstrip("/") for name in self._filesystem.get_children(self._folder)}
-        except FileNotFoundError:
-            names = set()
-        for name, state in self._files.items():
-            is_there = name in names
-            if is_there and state.possible == {None} and not state.begun:
-                self._campaign.note(f"{self._path(name)} is listed, and does not exist")
-            if not is_there:
-                self._check(name, None)
-
     def check_all(self):
         for name in _NAMES:
-            with self._campaign.timed("check", may_fail=False):
-                self._check(name, self._read(name))
+            with self._campaign.counted(may_fail=False):
+                self._check(name)
         if self._held is not None:
             self._held[0].close()
 
-    def _check(self, name, found):
+    def _check(self, name):
         state = self._files[name]
+        try:
+            found = bytes(self._filesystem.read_file(self._path(name)))
+        except FileNotFoundError:
+            found = None
         lost = found is None and not self._store.survives
         if not lost and not state.allows(found):
             expected = list(map(_shown, state.possible))
@@ -241,10 +198,9 @@ class Campaign:
 
     def __init__(self, stores, *, libraries, seconds, seed, kill_every_s=0.3, threads=8):
         self.seed = seed
-        self.done, self.done_on, self.errors = Counter(), Counter(), Counter()
+        self.errors = Counter()
         self.problems = []
-        self.slowest = (0.0, "nothing")
-        self.kills = self.runs = 0
+        self.operations = self.kills = self.runs = 0
         self.is_over = False
         self._stores, self._libraries = stores, libraries
         self._seconds, self._kill_every_s, self._threads = seconds, kill_every_s, threads
@@ -303,45 +259,29 @@ class Campaign:
                     os.kill(dice.choice(victims), signal.SIGKILL)
                     self.kills += 1
 
-    def count(self, store):
-        with self._lock:
-            self.done_on[store.base.partition("://")[0] if "://" in store.base else "local"] += 1
-
     @contextmanager
-    def timed(self, name, *, may_fail=True):
-        started = time.monotonic()
+    def counted(self, *, may_fail=True):
+        """Count an operation, and note what it raises but the end of its process."""
         try:
             yield
         except ModularTFError as error:
             with self._lock:
                 self.errors[f"{error.rule} {type(error).__name__}"] += 1
             if not may_fail or error.rule not in _ENDED:
-                self.note(f"{name}: {error!r}")
+                self.note(repr(error))
         except Exception:  # noqa: BLE001  (a problem whatever it is)
-            self.note(f"{name}: {traceback.format_exc()}")
-        took = time.monotonic() - started
+            self.note(traceback.format_exc())
         with self._lock:
-            self.done[name] += 1
-            self.slowest = max(self.slowest, (took, name))
+            self.operations += 1
 
     def note(self, problem):
         with self._lock:
             self.problems.append(problem)
 
     def told(self):
-        seconds, name = self.slowest
-        counts = (
-            f"{self.done.total()} operations, {self.kills} kills, {len(self.problems)} problems"
-        )
-        return "\n".join(
-            [
-                *(f"PROBLEM: {problem}" for problem in self.problems[:20]),
-                f"done: {dict(sorted(self.done.items()))}",
-                f"on: {dict(sorted(self.done_on.items()))}",
-                f"errors: {dict(sorted(self.errors.items()))}",
-                f"{counts}; {name} took {seconds:.1f} s",
-            ]
-        )
+        counts = f"{self.operations} operations, {self.kills} kills, {len(self.problems)} problems"
+        problems = (f"PROBLEM: {problem}" for problem in self.problems[:20])
+        return "\n".join([*problems, f"errors: {dict(sorted(self.errors.items()))}", counts])
 
 
 def _descendants():

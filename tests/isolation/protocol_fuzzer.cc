@@ -209,6 +209,7 @@ void note(mtf_error* error) {
   const std::lock_guard<std::mutex> lock(told_lock);
   ++told[error == nullptr ? 0 : error->rule != 0 ? error->rule : error->code];
   if (error != nullptr) check(std::strlen(error->message) <= kInline + 4096, "a message is too long");
+  if (error != nullptr) check(error->code > TF_OK && error->code <= TF_UNAUTHENTICATED, "a code is none");
   mtf_error_free(error);
 }
 
@@ -320,6 +321,7 @@ void use_transactions(mtf_filesystem* fs) {
   const bool is_started = error == nullptr;
   note(error);
   if (!is_started) return;
+  check((reinterpret_cast<uintptr_t>(token) & UINT32_MAX) != 0, "a transaction has no number");
   note(mtf_add_to_transaction(fs, "fuzz://h/file", token));
   note(mtf_decode_transaction_token(fs, token, &text));
   mtf_string_free(text);

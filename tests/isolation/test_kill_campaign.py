@@ -12,7 +12,7 @@ def test_no_byte_is_wrong_or_lost(run_forked, tmp_path):
         campaign = Campaign(stores, libraries=[], seconds=1.5, seed=1)
         campaign.run()
         assert campaign.problems == [], campaign.told()
-        print(campaign.kills, campaign.done.total())
+        print(campaign.kills, campaign.operations)
         """,
         tmp_path,
     )

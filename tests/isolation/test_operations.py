@@ -27,6 +27,11 @@ def _read(fs, path, offset, size):
         return file.read(offset, size)
 
 
+def _region(fs, path):
+    with fs.new_read_only_memory_region_from_file(path) as region:
+        return bytes(region.view())
+
+
 def _write(fs, path, data):
     with fs.new_writable_file(path) as file:
         file.append(data)
@@ -60,6 +65,8 @@ _OPERATIONS = [
     (_read, f"{_ROOT}/d/file", 30, 9),
     (_read, f"{_ROOT}/none", 0, 1),
     ("read_file", f"{_ROOT}/d/file"),
+    (_region, f"{_ROOT}/d/file"),
+    (_region, f"{_ROOT}/none"),
     ("get_file_size", f"{_ROOT}/d/file"),
     ("get_file_size", f"{_ROOT}/none"),
     ("get_children", _ROOT),

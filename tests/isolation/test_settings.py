@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -89,17 +88,6 @@ def test_a_transaction_of_a_process_that_has_ended_is_lost(fs):
         fs.end_transaction(transaction)
     fs.add_to_transaction(path, other)
     assert fs.decode_transaction_token(other) == "/a"
-
-
-def test_many_threads_set_and_read_options(fs):
-    def use(value):
-        for _ in range(10):
-            _set(fs, value)
-            (found,) = _block_size(fs)
-            assert found in range(1, 5)
-
-    with ThreadPoolExecutor(4) as threads:
-        list(threads.map(use, range(1, 5)))
 
 
 def test_what_was_set_last_is_set_again(fs, monkeypatch):

@@ -85,24 +85,14 @@ void a_taken_lock_is_not_taken_twice() {
   lock.unlock();
 }
 
-void a_child_finds_it_free() {
+void a_child_and_its_child_find_it_free() {
   Lock lock;
   while_taken(lock, [&] {
     in_child([&] {
-      check(lock.try_lock());
-      check(!lock.try_lock());
-      lock.unlock();
-      lock.lock();
-      lock.unlock();
+      count_together(lock);
+      while_taken(lock, [&] { in_child([&] { count_together(lock); }); });
     });
     check(!lock.try_lock());
-  });
-}
-
-void a_grandchild_finds_it_free() {
-  Lock lock;
-  while_taken(lock, [&] {
-    in_child([&] { while_taken(lock, [&] { in_child([&] { count_together(lock); }); }); });
   });
 }
 
@@ -124,11 +114,6 @@ void a_child_is_told_that_another_thread_held_it() {
     });
   });
   check(!is_abandoned());
-}
-
-void the_threads_of_a_child_share_it() {
-  Lock lock;
-  while_taken(lock, [&] { in_child([&] { count_together(lock); }); });
 }
 
 void take_turns(Lock& lock, Signal& signal) {
@@ -211,10 +196,8 @@ void threads_that_give_up_leave_no_other_asleep() {
 const std::map<std::string, std::function<void()>> cases = {
     {"one_thread_at_a_time", one_thread_at_a_time},
     {"a_taken_lock_is_not_taken_twice", a_taken_lock_is_not_taken_twice},
-    {"a_child_finds_it_free", a_child_finds_it_free},
-    {"a_grandchild_finds_it_free", a_grandchild_finds_it_free},
+    {"a_child_and_its_child_find_it_free", a_child_and_its_child_find_it_free},
     {"a_child_is_told_that_another_thread_held_it", a_child_is_told_that_another_thread_held_it},
-    {"the_threads_of_a_child_share_it", the_threads_of_a_child_share_it},
     {"waiters_are_woken", waiters_are_woken},
     {"a_child_waits_beside_the_waiters_of_its_parent",
      a_child_waits_beside_the_waiters_of_its_parent},

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from modular_tf.processes.zygote_process import Lane, Lanes
+from modular_tf.processes.zygote_process import Lane
 
 JOB = {"file": "/plugins/lib\udcff.so"}
 
@@ -42,38 +42,6 @@ def test_an_entry_without_a_job_or_without_end_is_refused(watched, monkeypatch):
     theirs.sendall(b'{"finished"' + b" " * 20)
     with pytest.raises(ValueError, match="without end"):
         lane.receive()
-
-
-def test_a_watcher_that_is_gone_is_noticed(watched):
-    lane, theirs = watched
-    theirs.close()
-
-    with pytest.raises(EOFError):
-        lane.receive()
-
-
-def test_a_busy_lane_is_given_no_second_job():
-    lanes = Lanes()
-    theirs = []
-
-    def new_watcher():
-        ours, end = socket.socketpair()
-        theirs.append(end)
-        return ours
-
-    first = lanes.free(2, new_watcher)
-    assert lanes.free(2, new_watcher) is first
-    first.give(1, {})
-    second = lanes.free(2, new_watcher)
-    second.give(2, {})
-
-    assert lanes.free(2, new_watcher) is None
-    assert lanes.under_way() == [1, 2]
-    theirs[1].sendall(b"{}\n")
-    assert list(lanes.ready()) == [second]
-    lanes.close()
-    for end in theirs:
-        end.close()
 
 
 # From Python 3.12 on the stack of C bounds reading JSON, whatever frames of Python there are.

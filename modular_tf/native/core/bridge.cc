@@ -13,6 +13,7 @@
 #include <cstring>
 #include <exception>
 #include <memory>
+#include <new>
 #include <set>
 #include <string>
 #include <thread>
@@ -437,21 +438,22 @@ struct Writers {
   std::set<Writer*> all;
 };
 
-Writers& writers() {
-  static auto* const existing = new Writers;  // TensorFlow may free files after destructors ran
-  return *existing;
-}
+Writers* const writers = new Writers;  // TensorFlow may free files after destructors ran
+
+// What a parent gathered, the parent writes; and another thread may have been in the middle of a change.
+[[maybe_unused]] const int writers_watch_forks =
+    pthread_atfork(nullptr, nullptr, [] { new (writers) Writers; });
 
 Writer::Writer() {
-  const LockGuard lock(writers().lock);
-  writers().all.insert(this);
+  const LockGuard lock(writers->lock);
+  writers->all.insert(this);
 }
 
 // TensorFlow's cache writes a file and never closes it: it must exist all the same.
 Writer::~Writer() {
   {
-    const LockGuard lock(writers().lock);
-    writers().all.erase(this);
+    const LockGuard lock(writers->lock);
+    writers->all.erase(this);
   }
   const Call call;
   if (call) give(take_rest());
@@ -510,8 +512,8 @@ void open_for_writing(const char* operation, const char* path, TF_WritableFile* 
 void close_writers() {
   std::vector<Writer::Rest> rests;
   {
-    const LockGuard lock(writers().lock);
-    for (Writer* writer : writers().all) rests.push_back(writer->take_rest());
+    const LockGuard lock(writers->lock);
+    for (Writer* writer : writers->all) rests.push_back(writer->take_rest());
   }
   for (const Writer::Rest& rest : rests) Writer::give(rest);
 }

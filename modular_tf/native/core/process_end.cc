@@ -90,8 +90,11 @@ class HandlerText {
   void write_to(int descriptor) const {
     for (size_t done = 0; done < used_;) {
       const ssize_t written = write(descriptor, bytes_ + done, used_ - done);
-      if (written <= 0) return;
-      done += static_cast<size_t>(written);
+      if (written > 0) {
+        done += static_cast<size_t>(written);
+      } else if (written == 0 || errno != EINTR) {
+        return;
+      }
     }
   }
 
@@ -138,7 +141,10 @@ bool has_report() {
          found.st_ino == report_file.st_ino;
 }
 
+// Used by the reporter, whose stack for signals may be a small one of the plugin's.
 using Line = HandlerText<4 * kMostOfAName + 128>;
+Line report_line;
+char name_of_frame[kMostOfAName];
 
 void report(const Line& line) {
   if (has_report()) line.write_to(report_descriptor);
@@ -146,10 +152,10 @@ void report(const Line& line) {
 
 // Tells which thread this is: others may be in calls of the plugin at the same time.
 void report_thread() {
-  report(Line().add("{\"thread\": ").number(static_cast<uint64_t>(own_thread())).add("}\n"));
+  report(report_line.start().add("{\"thread\": ").number(static_cast<uint64_t>(own_thread())).add("}\n"));
 }
 
-// The lines of /proc/self/maps, read without the C library's streams.
+// The lines of /proc/self/maps, read without the C library's streams. One at a time: of the reporter.
 class MapsReader {
  public:
   MapsReader() : descriptor_(open("/proc/self/maps", O_RDONLY | O_CLOEXEC)) {}
@@ -181,14 +187,14 @@ class MapsReader {
   }
 
   int descriptor_;
-  char bytes_[4096];
+  inline static char bytes_[4096];
   size_t at_ = 0, end_ = 0;
 };
 
 // The name of what is mapped at `base`, as the kernel knows it; the length, 0 where there is none.
 size_t mapped_name(uintptr_t base, char* name, size_t room) {
   MapsReader maps;
-  char line[kMostOfAName + 128];
+  static char line[kMostOfAName + 128];
   while (maps.next(line, sizeof line)) {
     if (std::strtoul(line, nullptr, 16) != base) continue;
     const char* path = std::strchr(line, '/');
@@ -215,13 +221,11 @@ size_t name_of(const Dl_info& info, char* name, size_t room) {
 
 // `address` is told; `inside` lies within the function, where a return address may lie behind it.
 void write_frame(uintptr_t address, uintptr_t inside) {
-  Line line;
-  line.add("{\"frame\": [\"");
+  Line& line = report_line.start().add("{\"frame\": [\"");
   Dl_info info;
   uintptr_t start = 0;
   if (dladdr(reinterpret_cast<void*>(inside), &info) != 0 && info.dli_fname != nullptr) {
-    char name[kMostOfAName];
-    line.hexadecimal(name, name_of(info, name, sizeof name)).add("\", \"");
+    line.hexadecimal(name_of_frame, name_of(info, name_of_frame, sizeof name_of_frame)).add("\", \"");
     start = reinterpret_cast<uintptr_t>(info.dli_fbase);
     if (info.dli_sname != nullptr) {
       line.hexadecimal(info.dli_sname, strnlen(info.dli_sname, kMostOfAName));
@@ -254,7 +258,7 @@ void write_trace_from(const SignalPlace& place) {
   }
 }
 
-void write_end() { report(Line().add("{\"traced\": 1}\n")); }
+void write_end() { report(report_line.start().add("{\"traced\": 1}\n")); }
 
 bool is_overflow(int number, const siginfo_t* info, const SignalPlace& place) {
   if (number != SIGSEGV || place.stack == 0) return false;
@@ -266,7 +270,7 @@ void report_signal(int number, const siginfo_t* info, const void* context, int f
   if (getpid() != reporting_process || !claim(reporter)) return;  // for good: the process ends
   const SignalPlace place = signal_place(context);
   report_thread();
-  Line line;
+  Line& line = report_line.start();
   line.add("{\"signal\": ").number(static_cast<uint64_t>(number));
   line.add(", \"errno\": ").number(static_cast<uint64_t>(found_errno));
   line.add(", \"overflow\": ").number(is_overflow(number, info, place) ? 1 : 0);
@@ -479,7 +483,7 @@ void on_question(int number, siginfo_t* info, void* context) {
   }
   if (getpid() == reporting_process && claim(reporter)) {
     report_thread();
-    report(Line().add("{\"asked\": 1}\n"));
+    report(report_line.start().add("{\"asked\": 1}\n"));
     write_trace_from(signal_place(context));
     write_end();
     reporter = 0;
@@ -491,7 +495,7 @@ void report_exit(int status, void*) {
   if (getpid() != reporting_process || status == expected_status || !claim(reporter)) return;
   const auto shown = static_cast<unsigned char>(status);
   report_thread();
-  report(Line().add("{\"exits\": ").number(shown).add("}\n"));
+  report(report_line.start().add("{\"exits\": ").number(shown).add("}\n"));
   void* frames[kMostFrames];
   write_frames(frames, 1, backtrace(frames, kMostFrames));
   write_end();

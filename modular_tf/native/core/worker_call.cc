@@ -85,6 +85,7 @@ void forget_parents(mtf_worker& worker) {
   disconnect(worker);
   worker.channels = worker.in_flight = worker.waiting = 0;
   worker.is_starting = false;
+  if (worker.lock.is_abandoned()) new (&worker.seen) SeenFiles;  // another thread may have been changing them
 }
 
 // Of a socket whose other end is closed: whether a request lay there unread. The kernel sets the end and then the

@@ -310,6 +310,7 @@ static int read_pair(PyObject* pair, const char* what, long* first, long* second
     *first = PyLong_AsLong(PyTuple_GetItem(pair, 0));
     if (!PyErr_Occurred()) *second = PyLong_AsLong(PyTuple_GetItem(pair, 1));
     if (!PyErr_Occurred()) return 0;
+    if (!PyErr_ExceptionMatches(PyExc_Exception)) return -1; /* an interrupt, in its __index__ */
     PyErr_Clear();
   }
   PyErr_Format(PyExc_ValueError, "%s must be a tuple of two integers, not %R", what, pair);

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "deed.h"
@@ -36,16 +35,6 @@ static void close_channels(void) { each_channel(close_one); }
 
 static void shut_one(int descriptor) { shutdown(descriptor, SHUT_RDWR); }
 static void shut_channels(void) { each_channel(shut_one); }
-static void shut_control(void) { shutdown(CONTROL, SHUT_RDWR); }
-
-static void replace_by_null(int descriptor) {
-  int null = open("/dev/null", O_RDWR);
-  dup2(null, descriptor);
-  close(null);
-}
-static void null_over_channels(void) { each_channel(replace_by_null); }
-static void null_over_control(void) { replace_by_null(CONTROL); }
-static void null_over_report(void) { replace_by_null(REPORT); }
 
 /* The other end stays open, and nobody reads there. */
 static void replace_by_own(int descriptor) {
@@ -107,10 +96,6 @@ const deed descriptor_deeds[] = {
     {"close-control", close_control},
     {"close-channels", close_channels},
     {"shut-channels", shut_channels},
-    {"shut-control", shut_control},
-    {"null-over-channels", null_over_channels},
-    {"null-over-control", null_over_control},
-    {"null-over-report", null_over_report},
     {"own-over-channels", own_over_channels},
     {"own-over-control", own_over_control},
     {"do-not-wait-on-channels", do_not_wait_on_channels},

@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include <fenv.h>
 #include <grp.h>
-#include <locale.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/mount.h>
@@ -16,12 +15,6 @@
 enum { NOBODY = 65534 };
 
 static void clear_environment(void) { clearenv(); }
-static void spoil_environment(void) {
-  static char text[] = "\xff\xfe=\x01";
-  putenv(text);
-  setenv("MODULAR_TF_ISOLATION", "none", 1);
-  setenv("LD_PRELOAD", "/nowhere.so", 1);
-}
 static void* change_work(void* nothing) {
   for (int i = 0; i < 1000; ++i) {
     setenv("CHANGES", i % 2 == 0 ? "a" : "a longer value that takes other memory", 1);
@@ -33,16 +26,8 @@ static void change_environment(void) {
   on_thread(change_work, 0);
   change_work(NULL);
 }
-static void change_locale(void) {
-  setlocale(LC_ALL, "C.UTF-8");
-  setlocale(LC_NUMERIC, "C");
-}
 static void change_directory(void) {
   if (chdir("/") != 0) _exit(1);
-}
-static void remove_directory(void) {
-  char folder[] = "/tmp/goneXXXXXX";
-  if (mkdtemp(folder) == NULL || chdir(folder) != 0 || rmdir(folder) != 0) _exit(1);
 }
 static void change_root(void) {
   char folder[] = "/tmp/rootXXXXXX";
@@ -75,11 +60,8 @@ static void refuse_calls(void) { prctl(PR_SET_SECCOMP, 1); /* read, write and ex
 
 const deed process_deeds[] = {
     {"clear-environment", clear_environment},
-    {"spoil-environment", spoil_environment},
     {"change-environment", change_environment},
-    {"change-locale", change_locale},
     {"change-directory", change_directory},
-    {"remove-directory", remove_directory},
     {"change-root", change_root},
     {"change-umask", change_umask},
     {"change-user", change_user},

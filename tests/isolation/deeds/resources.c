@@ -24,24 +24,12 @@ static void memory_bomb(void) {
   limit(RLIMIT_DATA, (rlim_t)3 << 29);
   for (;;) memset(kept = malloc((size_t)16 << 20), 1, (size_t)16 << 20);
 }
-static void keep_gibibyte(void) { memset(kept = malloc((size_t)1 << 30), 1, (size_t)1 << 30); }
 
 /* As many as the machine of the tests can bear. */
-static void* bomb_work(void* nothing) {
-  int left = BOMB;
-  while (left-- > 0) {
-    const pid_t pid = fork();
-    if (pid == 0) {
-      for (;;) pause();
-    }
-  }
-  return nothing;
-}
 static void fork_bomb(void) {
-  bomb_work(NULL);
+  for (int left = BOMB; left > 0 && fork() != 0; --left) continue;
   for (;;) pause();
 }
-static void fork_bomb_later(void) { on_thread(bomb_work, 0); }
 
 static void* start_threads(void* nothing) {
   for (;;) pause();
@@ -58,16 +46,9 @@ static void daemonise(void) {
     for (;;) pause();
   }
 }
-static void daemonise_and_crash(void) {
-  daemonise();
-  *(volatile int*)8 = 1;
-}
 
 /* Goes on in both processes: each of them answers the call. */
 static void fork_and_return(void) { fork(); }
-static void vfork_and_leave(void) {
-  if (vfork() == 0) _exit(0);
-}
 static void become_another(void) {
   char* const arguments[] = {"sleep", "60", NULL};
   execv("/bin/sleep", arguments);
@@ -80,16 +61,13 @@ static void become_another_that_ends(void) {
 }
 
 /* A gibibyte to each of the standard streams, in all; ends with the process where that ends. */
-static void* write_gibibyte(void* nothing) {
+static void output(void) {
   static char block[1 << 16];
   memset(block, 'o', sizeof block - 1);
   for (int i = 0; i < 1 << 13; ++i)
     for (int stream = 1; stream <= 2; ++stream)
-      if (write(stream, block, sizeof block) < 0) return nothing;
-  return nothing;
+      if (write(stream, block, sizeof block) < 0) return;
 }
-static void output(void) { write_gibibyte(NULL); }
-static void output_later(void) { on_thread(write_gibibyte, 0); }
 
 static void limits_zero(void) {
   for (int kind = 0; kind < RLIMIT_NLIMITS; ++kind) {
@@ -117,52 +95,35 @@ static void no_file_size(void) {
   limit(RLIMIT_FSIZE, 0);
 }
 
-static int is_written(const char* maps_line) { return strstr(maps_line, "modular_tf call") != NULL; }
-
 /* Takes the shared memory of the channels away. */
-static void unmap_area(int makes_unreadable) {
-  char line[512];
-  size_t used = 0;
-  int maps = open("/proc/self/maps", O_RDONLY);
+static void unmap_shared(void) {
   static char text[1 << 20];
+  size_t used = 0;
   ssize_t got;
+  int maps = open("/proc/self/maps", O_RDONLY);
   while (used < sizeof text - 1 && (got = read(maps, text + used, sizeof text - 1 - used)) > 0) {
     used += (size_t)got;
   }
   close(maps);
-  for (char *at = text, *end; (end = strchr(at, '\n')) != NULL; at = end + 1) {
-    size_t length = (size_t)(end - at) < sizeof line ? (size_t)(end - at) : sizeof line - 1;
-    memcpy(line, at, length);
-    line[length] = '\0';
-    if (!is_written(line)) continue;
+  for (char* line = strtok(text, "\n"); line != NULL; line = strtok(NULL, "\n")) {
+    if (strstr(line, "modular_tf call") == NULL) continue;
     char* behind;
     const size_t first = strtoul(line, &behind, 16), last = strtoul(behind + 1, NULL, 16);
-    if (makes_unreadable) {
-      mprotect((void*)first, last - first, PROT_NONE);
-    } else {
-      munmap((void*)first, last - first);
-    }
+    munmap((void*)first, last - first);
   }
 }
-static void unmap_shared(void) { unmap_area(0); }
-static void protect_shared(void) { unmap_area(1); }
 
 static void unmap_all(void) { munmap((void*)4096, ((size_t)1 << 47) - 3 * 4096); }
 
 const deed resource_deeds[] = {
     {"memory-bomb", memory_bomb},
-    {"keep-gibibyte", keep_gibibyte},
     {"fork-bomb", fork_bomb},
-    {"fork-bomb-later", fork_bomb_later},
     {"thread-bomb", thread_bomb},
     {"daemonise", daemonise},
-    {"daemonise-and-crash", daemonise_and_crash},
     {"fork-and-return", fork_and_return},
-    {"vfork-and-leave", vfork_and_leave},
     {"become-another", become_another},
     {"become-another-that-ends", become_another_that_ends},
     {"output", output},
-    {"output-later", output_later},
     {"limits-zero", limits_zero},
     {"no-processor", no_processor},
     {"no-descriptors", no_descriptors},
@@ -170,7 +131,6 @@ const deed resource_deeds[] = {
     {"fail-next-allocation", fail_next_allocation},
     {"no-file-size", no_file_size},
     {"unmap-shared", unmap_shared},
-    {"protect-shared", protect_shared},
     {"unmap-all", unmap_all},
     {NULL, NULL},
 };

@@ -12,17 +12,12 @@
 #include "deed.h"
 
 static void kill_self(void) { kill(getpid(), SIGKILL); }
-static void terminate_self(void) { kill(getpid(), SIGTERM); }
 static void stop_self(void) { kill(getpid(), SIGSTOP); }
 static void interrupt_self(void) { kill(getpid(), SIGINT); }
 static void kill_group(void) { kill(0, SIGKILL); }
 static void stop_group(void) { kill(0, SIGSTOP); }
 static void kill_everybody(void) { kill(-1, SIGKILL); }
-static void stop_everybody(void) { kill(-1, SIGSTOP); }
-static void terminate_everybody(void) { kill(-1, SIGTERM); }
-static void kill_parent(void) { kill(getppid(), SIGKILL); }
 static void stop_parent(void) { kill(getppid(), SIGSTOP); }
-static void terminate_parent(void) { kill(getppid(), SIGTERM); }
 
 static int parent_of(int pid) {
   char name[64], text[512] = "";
@@ -54,10 +49,6 @@ static void write_to_one(int pid) {
 }
 static void write_to_ancestors(void) { each_ancestor(write_to_one); }
 
-static void ignore_all(void) {
-  for (int number = 1; number < 65; ++number) signal(number, SIG_IGN);
-  for (;;) pause();
-}
 static void nothing(int number) { (void)number; }
 static void return_from_fault(void) {
   signal(SIGSEGV, nothing);
@@ -73,31 +64,20 @@ static void survive_parent(void) {
   kill(getppid(), SIGKILL);
   for (;;) pause();
 }
-static void alarm_now(void) {
-  alarm(1);
-  for (;;) pause();
-}
 
 const deed signal_deeds[] = {
     {"kill-self", kill_self},
-    {"terminate-self", terminate_self},
     {"interrupt-self", interrupt_self},
     {"stop-self", stop_self},
     {"kill-group", kill_group},
     {"stop-group", stop_group},
     {"kill-everybody", kill_everybody},
-    {"stop-everybody", stop_everybody},
-    {"terminate-everybody", terminate_everybody},
-    {"kill-parent", kill_parent},
     {"stop-parent", stop_parent},
-    {"terminate-parent", terminate_parent},
     {"kill-ancestors", kill_ancestors},
     {"trace-ancestors", trace_ancestors},
     {"write-to-ancestors", write_to_ancestors},
-    {"ignore-all", ignore_all},
     {"return-from-fault", return_from_fault},
     {"default-fault", default_fault},
     {"survive-parent", survive_parent},
-    {"alarm", alarm_now},
     {NULL, NULL},
 };
