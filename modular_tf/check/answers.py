@@ -21,17 +21,25 @@ _OUTPUT = re.compile(r", &\w+")
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one operation returned."""
+    """What one operation returned.
 
-    code: int  # the status code, 0 for OK, as the plugin gave it: it may be no `Code` at all
-    message: str = ""  # the status message, bytes that are not UTF-8 replaced; "" for none
-    value: Any = None  # what else it returned; see the operation. None for nothing.
-    # What the C function returned, where it returns something; None through the host.
+    Attributes:
+        code: The status code, 0 for OK, as the plugin gave it: it may be no `Code` at all.
+        message: The status message, bytes that are not UTF-8 replaced; "" for none.
+        value: What else it returned; see the operation. None for nothing.
+        returned: What the C function returned, where it returns something; None through the host.
+        touched: Whether the plugin set the status at all; None where that was not looked at.
+        message_is_text: Whether the message was UTF-8.
+        call: The operation with its arguments, as a report shows it.
+    """
+
+    code: int
+    message: str = ""
+    value: Any = None
     returned: Any = None
-    # Whether the plugin set the status at all; None where that was not looked at.
     touched: bool | None = None
-    message_is_text: bool = True  # whether the message was UTF-8
-    call: str = "the operation"  # the operation with its arguments, as a report shows it
+    message_is_text: bool = True
+    call: str = "the operation"
 
     @property
     def ok(self) -> bool:
@@ -44,7 +52,12 @@ class Answer:
         return _OUTPUT.sub("", _IN_OWN_DIRECTORY.sub(r"\1", self.call))
 
     def must_be(self, *allowed: Code) -> Any:
-        """Demand that the operation returned one of some codes, and return its value."""
+        """Demand that the operation returned one of some codes, and return its value.
+
+        Raises:
+            Deviation: It returned another; what it opened is closed and cleaned up.
+            Unsupported: It is UNIMPLEMENTED, and that is not among the codes.
+        """
         if self.code in allowed:
             return self.value
         if self.code == Code.UNIMPLEMENTED:
@@ -63,7 +76,15 @@ class Answer:
         return self.must_be(Code.OK)
 
     def needed(self, see: str = "") -> Any:
-        """Return the value of an operation that is only a step of a check."""
+        """Return the value of an operation that is only a step of a check.
+
+        Args:
+            see: The check that is about this operation.
+
+        Raises:
+            Blocked: It failed.
+            Unsupported: It is UNIMPLEMENTED.
+        """
         slot = self.call.partition("(")[0]
         if self.code == Code.UNIMPLEMENTED:
             raise Unsupported(f"{slot} is UNIMPLEMENTED")
@@ -76,6 +97,10 @@ class Answer:
         """Give the file or region that was opened within the block, and clean it up after it.
 
         Closing a file that is written to is the block's.
+
+        Raises:
+            Blocked: It could not be opened.
+            Unsupported: The plugin opens none.
         """
         thing = self.needed()
         try:

@@ -38,11 +38,14 @@ def listen(listener: Callable[[str], None]) -> None:
 
 
 class CallJournal:
-    """Announces each call before it is made, and stores what came of it. [any thread]"""
+    """Announces each call before it is made, and stores what came of it. [any thread]
+
+    Attributes:
+        calls: What was called since somebody cleared it, the last at the end; `...` stands for
+            the oldest where there are too many.
+    """
 
     def __init__(self) -> None:
-        # What was called since somebody cleared it, the last at the end; `...` stands for the
-        # oldest where there are too many.
         self.calls: list[str] = []
 
     def enter(self, call: str) -> None:
@@ -83,17 +86,29 @@ def _cut(text: str, most: int) -> str:
 
 
 class SlotCaller(ABC):
-    """Calls slots, and looks at what each call did to memory. [any thread]"""
+    """Calls slots; what a call did to memory, a kind of plugin looks for. [any thread]
+
+    Attributes:
+        journal: Records each call.
+        is_poisoned: Whether statuses are preset to UNKNOWN.
+
+    Args:
+        journal: Records each call.
+        table: The C name of the table that calls mean where they name none.
+    """
 
     def __init__(self, journal: CallJournal, table: str, memory_rule: str) -> None:
         self.journal = journal
-        self._table = table  # of slots whose table is not named
+        self._table = table
         self._memory_rule = memory_rule
-        self.is_poisoned = False  # whether statuses are preset to UNKNOWN
+        self.is_poisoned = False
 
     @contextmanager
     def poisoned(self) -> Iterator[None]:
-        """Preset statuses to UNKNOWN within the block, for all threads."""
+        """Preset statuses to UNKNOWN within the block, for all threads.
+
+        `Answer.touched` shows in any case whether the plugin sets them.
+        """
         before, self.is_poisoned = self.is_poisoned, True
         try:
             yield

@@ -150,7 +150,11 @@ class Suite:
 
 
 def _stated(rule_id: str, run: Callable[..., None]) -> tuple[str, str, str, str]:
-    """Return requirement, consequence, remedy and source, "" for none, that a docstring states."""
+    """Return requirement, consequence, remedy and source, "" for none, that a docstring states.
+
+    Raises:
+        ValueError: It states no rule.
+    """
     text = cleandoc(run.__doc__ or _docstring_in_source(run))
     requirement, stated, *_ = [*text.split("\n\n"), "", ""]
     _, *pieces = _PART.split(stated)

@@ -62,7 +62,10 @@ _VERDICTS: Mapping[Severity, Verdict] = {
 
 
 def run(job: Job, log: CallLog, ends: Sequence[int], parent: int) -> NoReturn:
-    """Try the checks of a job, with its calls in the log, and end the process."""
+    """Try the checks of a job, with its calls in the log, and end the process.
+
+    The arguments `ends` and `parent` are those of `become_child`.
+    """
     try:
         become_child(ends, parent)
         report = _OwnReport()
@@ -155,7 +158,10 @@ def taken_down(session: Session, last: Outcome) -> Outcome:
 
 
 def tried(check: Check, session: Session, *, subject: str, reached: Pass) -> Outcome:
-    """Try a check in this process, and return its outcome."""
+    """Try a check in this process, and return its outcome.
+
+    What the check raises that is no finding is a fault of the check's, and goes on to the caller.
+    """
     session.calls.clear()
     begun = time.monotonic()
     found: dict[str, Any] = {"verdict": Verdict.PASSED}

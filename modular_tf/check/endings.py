@@ -51,10 +51,15 @@ _kept: object = None  # what the function returned, in such a process, to its en
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a process ended."""
+    """How a process ended.
 
-    status: int  # its exit status, negative for a signal
-    last_output: str  # the end of its standard error, or the report of a sanitizer there
+    Attributes:
+        status: Its exit status, negative for a signal.
+        last_output: The end of its standard error, or the report of a sanitizer there.
+    """
+
+    status: int
+    last_output: str
 
 
 def run_in_new_process(function: str, arguments: Mapping[str, Any], seconds: float) -> Ended | None:
@@ -154,7 +159,10 @@ def _use_device(target: Target, way: str) -> object:
 
 
 def expect_use_after_fork(fs: FilesystemWorkspace, check_id: str) -> None:
-    """Demand that a forked child can read a file that its parent could, and ends."""
+    """Demand that a forked child can read a file that its parent could, and ends.
+
+    Raises `Deviation` where it cannot, or does not end, and `Blocked` where the parent cannot.
+    """
     target = fs.target
     if not target.options.prepared:  # its roots lie in the check's own, and are removed with it
         target = replace(target, root=fs.root)

@@ -16,7 +16,14 @@ _PART_SHOWN = 32  # bytes, characters or entries, of what is longer
 
 
 class Deviation(Exception):  # noqa: N818  (it is a finding, no error of ours)
-    """The plugin does not do what the check asks for."""
+    """The plugin does not do what the check asks for.
+
+    Attributes:
+        message: What is wrong, in one sentence.
+        expected: What the rule asks for.
+        found: What the plugin did.
+        severity: How bad it is; None for as bad as the rule says. It can only be milder.
+    """
 
     def __init__(
         self,
@@ -27,10 +34,9 @@ class Deviation(Exception):  # noqa: N818  (it is a finding, no error of ours)
         severity: Severity | None = None,
     ) -> None:
         super().__init__(message)
-        self.message = message  # what is wrong, in one sentence
-        self.expected = expected  # what the rule asks for
-        self.found = found  # what the plugin did
-        # How bad it is; None for as bad as the rule says. It can only be milder.
+        self.message = message
+        self.expected = expected
+        self.found = found
         self.severity = severity
 
 
@@ -42,12 +48,15 @@ class Blocked(Exception):  # noqa: N818  (likewise)
     """What the check needs first did not work; another check is about that.
 
     The message is the same for all checks that one cause blocks: a report has one line for them.
+
+    Attributes:
+        found: What the plugin did, for this check.
     """
 
     def __init__(self, message: str, *see: str, found: str = "", wants_root: bool = False) -> None:
         super().__init__(message)
         self.see = see  # the ids of the rules that are about it
-        self.found = found  # what the plugin did, for this check
+        self.found = found
         self.wants_root = wants_root  # whether it may work below another root
 
 

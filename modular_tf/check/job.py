@@ -23,14 +23,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Checks of one subject that share a process."""
+    """Checks of one subject that share a process.
 
-    target: Target  # what they work on
-    subject: str  # what a report calls it
-    checks: tuple[str, ...]  # their ids, in the order in which they are tried
-    # Variables of the process beyond those of this one.
+    Attributes:
+        target: What they work on.
+        subject: What a report calls it.
+        checks: Their ids, in the order in which they are tried.
+        environment: Variables of the process beyond those of this one.
+        alone: Jobs that name the same thing here are tried one after the other; None for any time.
+    """
+
+    target: Target
+    subject: str
+    checks: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
-    # Jobs that name the same thing here are tried one after the other; None for any time.
     alone: str | None = None
 
     def outcome(self, check_id: str, verdict: Verdict, message: str, **more: Any) -> Outcome:
@@ -40,11 +46,17 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of a run."""
+    """The limits of a run.
 
-    patience: float = 1.0  # how many times as long as usual each check may take (`Check.seconds`)
-    jobs: int | None = None  # how many processes run checks at a time; None for one per processor
-    preload: bool = True  # whether the checking allocator replaces the C library's
+    Attributes:
+        patience: How many times as long as usual each check may take (`Check.seconds`).
+        jobs: How many processes run checks at a time; None for one per processor.
+        preload: Whether the checking allocator replaces the C library's.
+    """
+
+    patience: float = 1.0
+    jobs: int | None = None
+    preload: bool = True
 
     @property
     def processes(self) -> int:

@@ -31,11 +31,14 @@ class Breach(Deviation):
 
     It is a failure of the check that saw it, however mild that one's own rule is: what comes after
     it in the same process cannot be trusted.
+
+    Attributes:
+        rule_id: The rule that it broke.
     """
 
     def __init__(self, rule_id: str, message: str, *, found: str = "") -> None:
         super().__init__(f"{message} (rule {rule_id})", found=found)
-        self.rule_id = rule_id  # the rule that it broke
+        self.rule_id = rule_id
 
 
 class _Process:

@@ -142,18 +142,26 @@ def _ways(check: Check, settings: CheckSettings) -> list[Pass]:
 
 @dataclass(frozen=True, slots=True)
 class PluginPlan:
-    """What one plugin is to go through."""
+    """What one plugin is to go through.
 
-    path: str  # the library's file, absolute
-    name: str  # its name for users
-    # What it is: `filesystem`, `device`, `kernel`; none where its bytes do not say.
+    Attributes:
+        path: The library's file, absolute.
+        name: Its name for users.
+        kinds: What it is: `filesystem`, `device`, `kernel`; none where its bytes do not say.
+        jobs: Its processes, in the order of a report.
+        seed: Of all that is random.
+        finding: What it registers, as far as that was needed to know.
+        lacks: What this process was started without, as a report says it; None for nothing.
+        unresolved: How many outcomes the schemes that were asked for would have, were one there.
+    """
+
+    path: str
+    name: str
     kinds: tuple[str, ...]
-    jobs: tuple[Job, ...]  # its processes, in the order of a report
-    seed: int = 0  # of all that is random
-    finding: Finding | None = None  # what it registers, as far as that was needed to know
-    # What this process was started without, as a report says it; None for nothing.
+    jobs: tuple[Job, ...]
+    seed: int = 0
+    finding: Finding | None = None
     lacks: str | None = None
-    # How many outcomes the schemes that were asked for would have, were one there.
     unresolved: int = 0
 
     @property

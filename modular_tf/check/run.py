@@ -54,32 +54,45 @@ _MOST_HANGS = 2
 
 @dataclass(frozen=True, slots=True)
 class CheckRun:
-    """The results of a plan."""
+    """The results of a plan.
 
-    outcomes: tuple[Outcome, ...]  # in the order of the plan
-    # How the kit itself failed, which left checks of a process without an outcome.
+    Attributes:
+        outcomes: In the order of the plan.
+        faults: How the kit itself failed, which left checks of a process without an outcome.
+        absent_stores: A sentence on each store that nobody named and whose checks were stopped.
+    """
+
+    outcomes: tuple[Outcome, ...]
     faults: tuple[CheckFaultError, ...] = ()
-    # A sentence on each store that nobody named and whose checks were stopped.
     absent_stores: tuple[str, ...] = ()
 
 
 class InterruptedRun(KeyboardInterrupt):
-    """The user ended the run; no process of it is left."""
+    """The user ended the run; no process of it is left.
+
+    Attributes:
+        run: What was known by then; the outcomes in the order in which they became known.
+    """
 
     def __init__(self, run: CheckRun) -> None:
         super().__init__()
-        # What was known by then; the outcomes in the order in which they became known.
         self.run = run
 
 
 class CheckFaultError(RuntimeError):
-    """A check, or the kit, failed by itself, so nothing can be said of the plugin."""
+    """A check, or the kit, failed by itself, so nothing can be said of the plugin.
+
+    Attributes:
+        check_id: The check, None where it was none.
+        subject: What it was tried on.
+        text: What happened, mostly a traceback.
+    """
 
     def __init__(self, check_id: str | None, subject: str, text: str) -> None:
         super().__init__(f"check {check_id or 'of none'} on {subject or 'the library'}: {text}")
-        self.check_id = check_id  # the check, None where it was none
-        self.subject = subject  # what it was tried on
-        self.text = text  # what happened, mostly a traceback
+        self.check_id = check_id
+        self.subject = subject
+        self.text = text
 
 
 # -- plugins ---------------------------------------------------------------------------------------
@@ -214,7 +227,11 @@ def tried_here(
     on_outcome: OnOutcome | None = None,
     checks: Mapping[str, Check] | None = None,
 ) -> list[Outcome]:
-    """Try the checks of jobs in this very process, which a plugin may end."""
+    """Try the checks of jobs in this very process, which a plugin may end.
+
+    `announce` is called with each call before it is made. `checks` are those that the ids name,
+    where it is not the catalogue. Raises `InterruptedRun` if the user ended the run.
+    """
     outcomes: list[Outcome] = []
     checks = all_checks() if checks is None else checks
 
@@ -256,7 +273,10 @@ def tried_here(
 def replayed(
     found: Replay, probe: Probe, settings: CheckSettings, announce: Callable[[str], None]
 ) -> Outcome:
-    """Perform the program that a report has named once more, in this very process."""
+    """Perform the program that a report has named once more, in this very process.
+
+    Raises `ConfigError` where no check has found such a program.
+    """
     check = all_checks().get(found.check_id)
     if check is None or check.group != GROUP or found.reached not in check.ways:
         raise ConfigError(f"--replay: no check {found.check_id} tries random sequences in that way")
@@ -278,7 +298,11 @@ def replayed(
 def run_checks(
     jobs: Sequence[Job], limits: Limits, on_outcome: OnOutcome | None = None
 ) -> CheckRun:
-    """Try the checks of jobs; this process maps nothing of the plugin."""
+    """Try the checks of jobs; this process maps nothing of the plugin.
+
+    `on_outcome` is called with each outcome as soon as it is known. Raises `InterruptedRun` if the
+    user ended the run, and `OSError` if no process can be started.
+    """
     known: list[Outcome] = []
 
     def heard(outcome: Outcome) -> None:
@@ -300,15 +324,23 @@ def run_checks(
 
 @dataclass(eq=False, slots=True)
 class JobResult:
-    """A job, and what has become of it."""
+    """A job, and what has become of it.
 
-    job: Job  # the job
-    left: tuple[str, ...]  # the checks of which nothing is known yet
-    outcomes: list[Outcome] = field(default_factory=list)  # of the others, in their order
-    # How the kit failed at some of them, which have no outcome.
+    Attributes:
+        job: The job.
+        left: The checks of which nothing is known yet.
+        outcomes: Of the others, in their order.
+        faults: How the kit failed at some of them, which have no outcome.
+        was_lost: Whether a watcher was lost that had it.
+        heard: Whether the watcher that has it has sent anything.
+    """
+
+    job: Job
+    left: tuple[str, ...]
+    outcomes: list[Outcome] = field(default_factory=list)
     faults: list[CheckFaultError] = field(default_factory=list)
-    was_lost: bool = False  # whether a watcher was lost that had it
-    heard: bool = False  # whether the watcher that has it has sent anything
+    was_lost: bool = False
+    heard: bool = False
 
     @property
     def fault(self) -> CheckFaultError | None:
@@ -341,7 +373,10 @@ class JobResult:
 
 
 class CheckProcesses:
-    """A zygote of checks and its watchers, which stay until `close`. Used by one thread."""
+    """A zygote of checks and its watchers, which stay until `close`. Used by one thread.
+
+    Raises `OSError` if no process can be started.
+    """
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -366,7 +401,11 @@ class CheckProcesses:
         return preload_environment(environment) if self._limits.preload else environment
 
     def run(self, jobs: Sequence[Job], on_outcome: OnOutcome | None = None) -> list[JobResult]:
-        """Try jobs side by side, and return what became of each when all are done."""
+        """Try jobs side by side, and return what became of each when all are done.
+
+        `on_outcome` is called with each outcome as soon as it is known. Raises `OSError` if no
+        process can be started any more.
+        """
         results = [JobResult(job, job.checks) for job in jobs]
         self._waiting = deque(result for result in results if result.left)
         self._stores = AssumedStores()
@@ -482,10 +521,13 @@ class AssumedStores:
 
     Without a root, checks of a remote scheme ask a host of the kit's choice. Where no server
     listens, most of them hang, and each takes as long as a check may.
+
+    Attributes:
+        absent: A sentence on each store whose checks were stopped.
     """
 
     def __init__(self) -> None:
-        self.absent: list[str] = []  # a sentence on each store whose checks were stopped
+        self.absent: list[str] = []
         self._hung: dict[str, list[str]] = {}
         self._settled: set[str] = set()  # they are there, or their checks were stopped
 

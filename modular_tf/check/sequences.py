@@ -99,7 +99,10 @@ class Performer(Protocol):
         """Return a program as C-like statements, one a step."""
 
     def perform(self, workspace: Any, program: Program) -> None:
-        """Do a program to the plugin and its model; what is not offered is left out."""
+        """Do a program to the plugin and its model; what is not offered is left out.
+
+        The workspace is empty. Raises `Deviation` where the two differ.
+        """
 
 
 def performer_of(kind: str) -> Performer:
@@ -303,7 +306,10 @@ class SequenceWorker:
         self._answer: dict[str, Any] | None = None
 
     def perform(self, program: Program) -> Failure | None:
-        """Perform a program and return what was wrong, None for nothing."""
+        """Perform a program and return what was wrong, None for nothing.
+
+        Raises `Blocked` where the plugin cannot be loaded.
+        """
         child = self._child or self._start()
         child.give_time(self._seconds)
         self._answer = None
@@ -432,7 +438,10 @@ def _performed(
 
 
 def session_of_group(target: Target, group: str) -> Session:
-    """Make the session of the checks of a group."""
+    """Make the session of the checks of a group.
+
+    Raises `Blocked` or `ModularTFError` where the target cannot be loaded.
+    """
     return SequenceSession(target) if group == GROUP else session_of(target)
 
 
@@ -449,7 +458,12 @@ class SequenceSession(Session):
         yield self
 
     def search(self) -> None:
-        """Try random programs."""
+        """Try random programs.
+
+        Raises `Deviation` where one failed, `Unsupported` where Hypothesis is not installed, and
+        `Blocked` where the plugin cannot be loaded. A deviation names the smallest program that
+        fails, and how to replay it.
+        """
         target, check = self.target, self._check
         performer, options = performer_of(target.kind), target.options
         with SequenceWorker(target, check, _SECONDS_OF_A_PROGRAM) as worker:

@@ -27,13 +27,21 @@ _STATE = ("XDG_STATE_HOME", "XDG_CACHE_HOME")
 
 
 class Session:
-    """A plugin, or its library alone, for all checks of one process. [one thread]"""
+    """A plugin, or its library alone, for all checks of one process. [one thread]
 
-    random: Random  # seeded by the run's seed and the id of the current check
+    The process may end at any call.
+
+    Attributes:
+        target: What is checked, and how it is reached.
+        journal: Records each call.
+        random: Seeded by the run's seed and the id of the current check.
+    """
+
+    random: Random
 
     def __init__(self, target: Target) -> None:
-        self.target = target  # what is checked, and how it is reached
-        self.journal = CallJournal()  # records each call
+        self.target = target
+        self.journal = CallJournal()
 
     @property
     def calls(self) -> list[str]:
@@ -47,12 +55,18 @@ class Session:
 
     @contextmanager
     def workspace(self, check: Check) -> Iterator[Any]:
-        """Return what the check's function is given, and clean up after it."""
+        """Return what the check's function is given, and clean up after it.
+
+        That is the session itself, where a check leaves nothing behind.
+        """
         self.random = random_for(self.target, check.id)
         yield self
 
     def close(self) -> None:
-        """Take the plugin down; a library alone stays as it is."""
+        """Take the plugin down; a library alone stays as it is.
+
+        Raises `Breach` where the plugin did harm to memory meanwhile.
+        """
 
 
 class LibrarySession(Session):
@@ -147,14 +161,20 @@ _SESSIONS: Mapping[tuple[str, bool], tuple[str, str]] = {
 
 
 def session_of(target: Target) -> Session:
-    """Load what a target names, in this process; `close` takes it down."""
+    """Load what a target names, in this process; `close` takes it down.
+
+    Raises `Blocked` or `ModularTFError` where that fails.
+    """
     module, name = _SESSIONS[target.kind, target.reached is Pass.LIBRARY]
     made = getattr(import_module(f"modular_tf.check.{module}"), name)(target)
     return cast("Session", made)
 
 
 def import_sessions() -> None:
-    """Import what making a session would import, in a process whose forks make them."""
+    """Import what making a session would import, in a process whose forks make them.
+
+    A session whose extra is not installed fails where it is made.
+    """
     modules = {f"modular_tf.check.{module}" for module, _ in _SESSIONS.values()}
     for module in (*sorted(modules), "modular_tf.service.service"):
         with suppress(ImportError):

@@ -101,14 +101,20 @@ _SUFFIX = ".toml"
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """The kind of store that a plugin serves, and so what checks must not demand of it."""
+    """The kind of store that a plugin serves, and so what checks must not demand of it.
 
-    name: str  # as `--profile` knows it
-    about: str = ""  # what it is, in one line
-    # For each trait that it lacks: `note`, deviations are worth knowing and no fault; or `skip`,
-    # checks that need it are not tried.
+    Attributes:
+        name: As `--profile` knows it.
+        about: What it is, in one line.
+        traits: For each trait that it lacks: `note`, deviations are worth knowing and no fault; or
+            `skip`, checks that need it are not tried.
+        options: For the checks, of `Options`.
+    """
+
+    name: str
+    about: str = ""
     traits: Mapping[str, Excuse] = field(default_factory=dict)
-    options: Mapping[str, Any] = field(default_factory=dict)  # for the checks, of `Options`
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     def excuse(self, traits: frozenset[str]) -> Excuse | None:
         """Return the furthest excuse for a check with these traits, None for none."""
@@ -145,11 +151,16 @@ def _profile(name: str, table: Any, path: str) -> Profile:
 
 @dataclass(frozen=True, slots=True)
 class KnownDeviation:
-    """A deviation that the author knows of."""
+    """A deviation that the author knows of.
 
-    check_id: str  # id of the check
-    reason: str  # why it stays, for the report
-    # The scheme (`s3://`) or device (`GPU:0`) that it is about, None for all.
+    Attributes:
+        check_id: Id of the check.
+        reason: Why it stays, for the report.
+        subject: The scheme (`s3://`) or device (`GPU:0`) that it is about, None for all.
+    """
+
+    check_id: str
+    reason: str
     subject: str | None = None
 
     def covers(self, outcome: Outcome) -> bool:
@@ -159,22 +170,30 @@ class KnownDeviation:
 
 @dataclass(frozen=True, slots=True)
 class CheckSettings:
-    """What to check, and what is known already."""
+    """What to check, and what is known already.
 
-    level: Level = DEFAULT_LEVEL  # the highest level whose checks are tried
-    # The kind of store.
+    Attributes:
+        level: The highest level whose checks are tried.
+        profile: The kind of store.
+        root: A URI below which everything may be made and removed; None for the kit's choice.
+        through_host: Whether checks of the plugin's own slots run once more through this package.
+        only: Ids and groups, or globs over them; empty for all.
+        skip: Likewise, which are left out.
+        options: For the checks; they replace the profile's.
+        known: Deviations that are known.
+        path: The file it was read from, None for none.
+        again: The options of `modular-tf check` that decide the same in another run.
+    """
+
+    level: Level = DEFAULT_LEVEL
     profile: Profile = field(default_factory=lambda: bundled_profile(DEFAULT_PROFILE))
-    # A URI below which everything may be made and removed; None for the kit's choice.
     root: str | None = None
-    # Whether checks of the plugin's own slots run once more through this package.
     through_host: bool = False
-    only: tuple[str, ...] = ()  # ids and groups, or globs over them; empty for all
-    skip: tuple[str, ...] = ()  # likewise, which are left out
-    # For the checks; they replace the profile's.
+    only: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
-    known: tuple[KnownDeviation, ...] = ()  # deviations that are known
-    path: str | None = None  # the file it was read from, None for none
-    # The options of `modular-tf check` that decide the same in another run.
+    known: tuple[KnownDeviation, ...] = ()
+    path: str | None = None
     again: tuple[str, ...] = ()
 
     @property
@@ -228,7 +247,11 @@ def decided(
     through_host: bool | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> CheckSettings:
-    """Return the settings that count: those of a file, with what is given instead."""
+    """Return the settings that count: those of a file, with what is given instead.
+
+    The file is the one that is named, or the nearest one from a directory upwards. Raises
+    `ConfigError` if the file, or one of the values, is invalid.
+    """
     path = path or find_settings(directory)
     file = {} if path is None else _table_of_file(path)
     where = path or ""
@@ -268,7 +291,10 @@ def decided(
 
 
 def on_prepared_files(settings: CheckSettings) -> CheckSettings:
-    """Return the settings of a run whose root holds what `--write-files` writes."""
+    """Return the settings of a run whose root holds what `--write-files` writes.
+
+    Checks that want a file are then tried even where the store cannot be written to.
+    """
     traits = {name: how for name, how in settings.profile.traits.items() if name != "writes"}
     # Those go past the plugin, or are about a file that is new.
     traits.update({"local-disk": "skip", "permissions": "skip", "timestamps": "skip"})

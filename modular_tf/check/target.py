@@ -17,26 +17,37 @@ LOCAL_SCHEMES: Mapping[str, str] = {"": "", "file": "file://"}
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One subject of one plugin, and how it is reached."""
+    """One subject of one plugin, and how it is reached.
 
-    path: str  # the library's file, absolute
-    kind: str  # `filesystem`, `device`, `kernel`, or `library` for what concerns all of them
-    reached: Pass  # in which way
-    scheme: str | None = None  # the scheme of a filesystem, None for the library and for devices
-    ordinal: int | None = None  # the number of a device, None for the library and for filesystems
-    # A URI below which everything may be created and deleted; None for the kit's choice.
+    Attributes:
+        path: The library's file, absolute.
+        kind: `filesystem`, `device`, `kernel`, or `library` for what concerns all of them.
+        reached: In which way.
+        scheme: The scheme of a filesystem, None for the library and for devices.
+        ordinal: The number of a device, None for the library and for filesystems.
+        root: A URI below which everything may be created and deleted; None for the kit's choice.
+        scratch: An empty local directory of this process alone, removed afterwards.
+        companions: Libraries that the plugin brings along (`LoadFacts.companions`).
+        absent: Functions that it asks for and no library has (`LoadFacts.absent`).
+        seed: Of all that is random.
+        options: What the profile or the user decides beyond that.
+        repeated_by: The options of `modular-tf check` that try the same again.
+        lost_calls: The calls in which checks before these lost their process, without arguments,
+            and the id of the check.
+    """
+
+    path: str
+    kind: str
+    reached: Pass
+    scheme: str | None = None
+    ordinal: int | None = None
     root: str | None = None
-    scratch: str = ""  # an empty local directory of this process alone, removed afterwards
-    # Libraries that the plugin brings along (`LoadFacts.companions`).
+    scratch: str = ""
     companions: tuple[str, ...] = ()
-    # Functions that it asks for and no library has (`LoadFacts.absent`).
     absent: tuple[str, ...] = ()
-    seed: int = 0  # of all that is random
-    # What the profile or the user decides beyond that.
+    seed: int = 0
     options: Options = field(default_factory=Options)
-    repeated_by: tuple[str, ...] = ()  # the options of `modular-tf check` that try the same again
-    # The calls in which checks before these lost their process, without arguments, and the id of
-    # the check.
+    repeated_by: tuple[str, ...] = ()
     lost_calls: dict[str, str] = field(default_factory=dict)
 
     @property

@@ -27,15 +27,21 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class Held(NamedTuple):
-    """Something that a process may hold more and more of."""
+    """Something that a process may hold more and more of.
 
-    name: str  # what it is, in the plural
-    now: Callable[[], int]  # returns how much there is
-    unit: int = 1  # how much of it a round takes
-    # So many units more are no leak.
+    Attributes:
+        name: What it is, in the plural.
+        now: Returns how much there is.
+        unit: How much of it a round takes.
+        least: So many units more are no leak.
+        most: Past so many units more the rounds end, and so they do where every second one leaves
+            something behind; None for what a process has enough of.
+    """
+
+    name: str
+    now: Callable[[], int]
+    unit: int = 1
     least: int = 4  # a plugin may open something of its own meanwhile, such as a log file
-    # Past so many units more the rounds end, and so they do where every second one leaves something
-    # behind; None for what a process has enough of.
     most: int | None = None
 
     def is_leak(self, held: Sequence[int]) -> bool:
@@ -56,7 +62,18 @@ def rounds_of(options: Options, most: int = _ROUNDS) -> int:
 def must_not_grow(
     work: Callable[[], object], rounds: int, what: str, *, of: Sequence[Held] = ()
 ) -> None:
-    """Do something again and again, and demand that nothing piles up."""
+    """Do something again and again, and demand that nothing piles up.
+
+    Args:
+        work: One round; it is done once more before the first: what is made once is no leak.
+        rounds: How often; it ends early where there is a leak, before nothing can be opened.
+        what: It does, such as `opening and cleanup`.
+        of: What is looked at; by default descriptors and mappings of the process, and with the
+            checking allocator the plugin's memory.
+
+    Raises:
+        Deviation: Something does.
+    """
     of = of or of_the_process()
     work()
     looks = [[held.now() for held in of]]
@@ -108,7 +125,11 @@ def resident_bytes() -> int:
 
 
 def at_once(works: Sequence[Callable[[], T]]) -> list[T]:
-    """Run each function in a thread of its own; all start together."""
+    """Run each function in a thread of its own; all start together.
+
+    Returns what they returned, in their order, when all of them are done, or raises the first
+    exception in their order.
+    """
     start = Barrier(len(works))
 
     def run(work: Callable[[], T]) -> T:

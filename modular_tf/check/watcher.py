@@ -35,7 +35,10 @@ _MOST_SAID = 16384  # a sanitizer says a lot
 
 
 def serve(*, limits: dict[str, Any], scratch: str, **own: Any) -> NoReturn:
-    """Fork watchers over groups of checks, then end the process."""
+    """Fork watchers over groups of checks, then end the process.
+
+    In the directory `scratch` processes get one of their own; `own` is what `Zygotes` adds.
+    """
     may = decode(Limits, limits)
 
     def watch(descriptor: int) -> None:
@@ -78,7 +81,10 @@ def try_job(job: Job, limits: Limits, scratch: str, send: Send, listener: int) -
 
 
 class _WatchedGroup:
-    """A child that tries checks one after the other, until it is done or one ends it."""
+    """A child that tries checks one after the other, until it is done or one ends it.
+
+    Raises `OSError` where no process can be started.
+    """
 
     def __init__(self, job: Job, limits: Limits, send: Send, listener: int) -> None:
         self.is_faulty = False  # the kit itself failed
@@ -102,7 +108,10 @@ class _WatchedGroup:
         )
 
     def run(self) -> int:
-        """Wait for the end, end what is left, and return how many checks are settled."""
+        """Wait for the end, end what is left, and return how many checks are settled.
+
+        Raises `AbandonedError` where nobody waits any more.
+        """
         target = self._job.target
         try:
             while not self._done and not self._child.is_over():

@@ -343,7 +343,12 @@ def write(
     verbose: bool,
     annotations: str | None,
 ) -> None:
-    """Write a report to files by their options' names, and to standard output if that is free."""
+    """Write a report to the files that were named, and to standard output if that is free.
+
+    `files` are by the names of their options: "junit", "write_json", "html", "badge". `before` is
+    the report to compare with, `annotations` the CI service that shows lines of the report; both
+    may be None. With `verbose`, the text has all checks.
+    """
     is_taken = _output_is_taken(files, json=call.json)
     forms: Mapping[str, Callable[[], bytes]] = {
         "junit": lambda: junit(report),
@@ -396,7 +401,11 @@ def _write_lines(call: Printer, lines: Iterable[Line]) -> None:
 
 
 def broken_at_words(line: str, columns: int) -> list[str]:
-    """Return a line as lines that fit; long words, commands and rows of tables stay whole."""
+    """Return a line as lines that fit, which begin below its text.
+
+    A word that does not fit stays whole, and so do commands and rows of tables: what is copied
+    from the terminal is what was written.
+    """
     label = _LABEL.match(line)
     begin = len(line) - len(line.lstrip()) if label is None else label.end()
     is_row = _CELLS.search(line, begin) is not None

@@ -111,7 +111,11 @@ def _wanted(service: PluginService, wish: str | None) -> list[Device]:
 
 
 class Details:
-    """The details of devices as JSON; those of a device that gives none in time are missing."""
+    """The details of devices as JSON, those of each within `seconds`.
+
+    A call that does not return cannot be ended: its thread stays in the plugin's code, and closing
+    the plugin would wait for it. `leave_if_stuck` ends the process instead.
+    """
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds

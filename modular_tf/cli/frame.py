@@ -61,7 +61,11 @@ class Invocation(Printer):
     def session(
         self, *, load: bool | None = True, adapted: Callable[[Config], Config] = lambda it: it
     ) -> Iterator[PluginService]:
-        """Run the service: discover, and with `load` load as well; with None do neither."""
+        """Run the service: discover, and with `load` load and register as well.
+
+        Problems of the search are reported on standard error. `load` is None for a command that
+        does either itself. `adapted` changes the configuration for this command.
+        """
         from modular_tf.service.configuration import load_config  # noqa: PLC0415  (not for help)
         from modular_tf.service.service import PluginService  # noqa: PLC0415  (the native core)
 
@@ -81,7 +85,11 @@ class Invocation(Printer):
 
 
 def set_up_log(output: str | None, verbosity: int) -> None:
-    """Configure the log of a command on standard error, if an option or variable asks for it."""
+    """Configure the log of a command on standard error, if it was requested.
+
+    `output` is "pretty", "json" or "off", None where the command line names none. `verbosity` is
+    the number of `-v`: 1 for outcomes, from 2 on every step too.
+    """
     from_environment = output is None and verbosity == 0
     if from_environment and not os.environ.get("MODULAR_TF_LOG"):
         # What a user must know is in the result, and a log costs time.
@@ -207,14 +215,21 @@ class _Framed(click.Command):
 
 
 class Command(_Framed):
-    """A command, whose help ends with examples, and which may call plugins in its process."""
+    """A command, whose help ends with examples.
+
+    `calls_plugins`: whether it may call plugins in its own process.
+    """
 
     def __init__(self, *, calls_plugins: bool = True, **values: Any) -> None:
         super().__init__(**values)
         self._calls_plugins = calls_plugins
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run it and return its exit code; its calls into plugins are measured on request."""
+        """Run it and return its exit code; its calls into plugins are measured on request.
+
+        Statistics are written at its end, also after a failure. `OSError` if they or the trace
+        cannot be written.
+        """
         options: GlobalOptions = ctx.obj
         if not self._calls_plugins and (options.trace or options.statistics):
             ctx.fail("--trace and --statistics: this command calls no plugin in its process")
@@ -246,7 +261,11 @@ def command(kind: type[Command] = Command, **values: Any) -> Callable[[Any], cli
 
 
 class LazyCommand(NamedTuple):
-    """A command, by module and name below `modular_tf.cli`, or a group, imported when used."""
+    """A command, or a group of commands, that is imported when it is used.
+
+    `help` is its line in the list of commands; `target` is module and name of the command below
+    `modular_tf.cli`, empty for a group; `commands` are those of a group by name.
+    """
 
     help: str
     target: str = ""
@@ -323,7 +342,10 @@ class Group(_Framed, click.Group):
 
 
 def examples() -> Mapping[str, Mapping[str, str]]:
-    """Return command lines and their purposes for each command such as `fs ls`."""
+    """Return, for each command such as `fs ls`, command lines and what they are for.
+
+    The lines lack the name of the program.
+    """
     from modular_tf.tables import read_table  # noqa: PLC0415  (for help only)
 
     return read_table("cli/examples.toml")

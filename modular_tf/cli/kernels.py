@@ -372,7 +372,10 @@ def _run(
 
 
 def _inputs(words: Iterable[str], definition: OpDefinition) -> tuple[list[Any], dict[str, Any]]:
-    """Return the inputs in order, and other names' values, of words `VALUE` and `NAME=VALUE`."""
+    """Return the inputs in the order of the definition, and the values of other names.
+
+    A word is `VALUE` for the next input, or `NAME=VALUE`, repeated for an input that is a list.
+    """
     by_position: list[Any] = []
     by_name: dict[str, list[Any]] = {}
     for word in words:
@@ -450,7 +453,10 @@ def _attributes(text: str, definition: OpDefinition) -> dict[str, Any]:
 
 
 def _output_files(words: Iterable[str], definition: OpDefinition) -> list[tuple[str | None, str]]:
-    """Return the files for outputs, each with its output's name or None for the next one."""
+    """Return the files for outputs, each with the name of its output, None for the next one.
+
+    Each is one that could be written.
+    """
     names = {arg.name for arg in definition.outputs}
     files: list[tuple[str | None, str]] = []
     for word in words:

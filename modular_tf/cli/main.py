@@ -99,7 +99,10 @@ PROGRAM_COMMAND: click.Command = click.version_option(
 
 
 def run(words: Sequence[str] | None = None) -> int:
-    """Run one command line, by default this process's own, and return its exit code (`Exit`)."""
+    """Run one command line and return its exit code (`Exit`).
+
+    `words` are the arguments after the program's name, by default this process's own.
+    """
     code: int = Exit.DONE
     try:
         process.prepare()

@@ -48,7 +48,10 @@ _STYLES = {
 
 
 def printable(text: str) -> str:
-    """Return `text` with controls, which a terminal obeys, and broken bytes written out."""
+    """Return `text` with control characters and broken bytes written out.
+
+    A file name may hold escape sequences; a terminal must not obey them.
+    """
     return text if text.isprintable() else written_out(text).translate(_BYTES)
 
 
@@ -61,7 +64,10 @@ def _controls() -> dict[int, str]:
 
 
 def without_controls(text: str) -> str:
-    """Return `text` with control characters written out; bytes that are no text stay."""
+    """Return `text` with control characters written out, so that a name stays one field.
+
+    Bytes that are no text stay: programs find the file by them.
+    """
     return text.translate(_controls())
 
 
@@ -99,7 +105,11 @@ def counted(count: int, what: str) -> str:
 
 
 def has_colour(environment: Mapping[str, str], *, terminal: bool) -> bool:
-    """Return whether to write colours: NO_COLOR counts most, FORCE_COLOR next, TERM least."""
+    """Return whether to write colours.
+
+    NO_COLOR refuses them, FORCE_COLOR demands them (in a pipe too), and TERM may name a terminal
+    that has none; NO_COLOR counts most, TERM least.
+    """
     if environment.get("NO_COLOR"):
         return False
     if forced := environment.get("FORCE_COLOR"):
@@ -111,7 +121,10 @@ def has_colour(environment: Mapping[str, str], *, terminal: bool) -> bool:
 
 
 class Printer:
-    """Writes the results of one command: as JSON, for a person at a terminal, or for a pipe."""
+    """Writes the results of one command.
+
+    With `json`, as one JSON object; with `terminal`, for a person who watches standard output.
+    """
 
     def __init__(self, *, json: bool) -> None:
         self.json = json
@@ -163,7 +176,10 @@ class Printer:
     def show_each(
         self, name: str, records: Iterable[Any], cells: Callable[[Any], Sequence[str]], **more: Any
     ) -> int:
-        """Write records, as `show` does, each when it is known; return how many there were."""
+        """Write records, as `show` does, each as soon as it is known; return how many there were.
+
+        `cells` returns those of a record's row.
+        """
         if self.json:
             found = list(records)
             self.json_object(**more, **{name: found})

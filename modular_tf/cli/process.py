@@ -91,7 +91,10 @@ _outlook: int = Exit.DONE
 
 
 def expect_exit(code: int) -> None:
-    """Note the exit code before results are written: their reader may leave meanwhile."""
+    """Note the exit code that the command will have, also if the reader of its output leaves now.
+
+    To be called before what it found is written.
+    """
     global _outlook  # noqa: PLW0603  (a process runs one command at a time)
     _outlook = code
 
@@ -139,7 +142,10 @@ _wanted = False
 
 
 def leave_on_second_interrupt() -> None:
-    """Make the second interrupt end this process, which is the command's own."""
+    """Make the second interrupt end the process, as soon as the native core is loaded.
+
+    For a process that is the command's own.
+    """
     global _wanted  # noqa: PLW0603  (a process has one way to handle a signal)
     _wanted = True
 
@@ -152,7 +158,11 @@ def leave_on_second_interrupt() -> None:
 
 
 def leave() -> None:
-    """End the process without waiting for plugins, if it is the command's own."""
+    """End the process now, without waiting for calls of plugins that other threads make.
+
+    Does nothing where the process is not the command's own: its user may interrupt one thing and go
+    on with another.
+    """
     if _wanted:
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError):
@@ -162,7 +172,10 @@ def leave() -> None:
 
 @contextmanager
 def terminate_as_interrupt() -> Iterator[None]:
-    """Have the first SIGTERM in the block raise `KeyboardInterrupt`, in the main thread."""
+    """Have SIGTERM, which `timeout` and services send, raise `KeyboardInterrupt` in the block.
+
+    The second one ends the process. In other threads than the main one signals stay as they are.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return

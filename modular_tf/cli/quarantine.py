@@ -26,7 +26,10 @@ _NAMES = "a plugin's name, its path, or six or more digits of its SHA-256"
 
 
 def _open_store() -> QuarantineStore:
-    """Return the user's quarantine, with what took down processes before this one."""
+    """Return the user's quarantine, with what took down processes before this one.
+
+    `ShortageError` if it cannot be read now.
+    """
     store = QuarantineStore.of_process()
     if store.shortage is not None:
         raise store.shortage
@@ -110,7 +113,10 @@ def retry(call: Invocation, names: tuple[str, ...]) -> Exit:
 
 
 def _try_again(path: str) -> PluginRecord:
-    """Return the record of a plugin that is tried and loaded again; fail if it is gone."""
+    """Return the record of a plugin that is probed, tried and loaded again.
+
+    `NotFoundError` if the file is not there any more.
+    """
     # It is mapped here too, at once: what the first process survives may end the second.
     trying = Invocation(GlobalOptions(plugin=[path], bundled=False)).session(
         load=None, adapted=lambda config: replace(config, first_contact="always", load="eager")

@@ -94,7 +94,11 @@ def byte_range(text: str) -> tuple[int, int | None]:
 
 
 class CompletedType(_TextType):
-    """The type of a value that stays as it is written, with candidates for shells."""
+    """The type of a value that stays as it is written, with candidates for shells.
+
+    `name` is the value's name in the help; `candidates` returns what begins with a text, for a
+    command with these global options.
+    """
 
     def __init__(
         self, name: str, candidates: Callable[[GlobalOptions, str], Iterable[str]]
@@ -119,7 +123,10 @@ class CompletedType(_TextType):
 
 
 def _parted(prefix: str) -> tuple[str, Callable[[str], bool]]:
-    """Return the directory of what is typed, and which names fit: hidden ones by their dot."""
+    """Return the directory of a path or URI that is being typed, and which names in it fit.
+
+    A hidden one must be begun with its dot, as in shells.
+    """
     slash = prefix.rfind("/") + 1
     folder, begun = prefix[:slash], prefix[slash:]
     return folder, lambda name: name.startswith(begun) if begun else not name.startswith(".")

@@ -76,7 +76,13 @@ def translated(operation: _Operation) -> _Operation:
 
 
 class ClientOps(Filesystem, ABC):
-    """The filesystem of a foreign client, which stays the caller's. [any thread]"""
+    """The filesystem of a foreign client. [any thread]
+
+    The methods with an underscore are what an adapter defines. They take the client's paths, and
+    raise the client's errors or Python's own. The client stays the caller's: closing a service does
+    not close it. Where `is_distant`, a request brings only the bytes that it names, and long reads
+    are made by several requests at once.
+    """
 
     is_distant = False
 
@@ -107,7 +113,11 @@ class ClientOps(Filesystem, ABC):
 
     @abstractmethod
     def _children(self, path: str, *, may_request: bool = True) -> list[Child]:
-        """Return the entries of a directory; `path` may be a file that other names lie below."""
+        """Return the entries of a directory; a name that is listed twice is also a file.
+
+        `path` may be a file that other names lie below. With `may_request`, what the listing does
+        not show may take another request.
+        """
 
     def _listed(self, path: str, *, may_request: bool) -> list[Child]:
         """Do as `_children`; raise for a file that no others lie below."""
@@ -288,7 +298,11 @@ class ClientOps(Filesystem, ABC):
 
     @translated
     def rename_file(self, source: str, target: str) -> None:
-        """Move a file or a directory, which stays as it was where not all of it can be copied."""
+        """Move a file or a directory; a directory as target takes it in.
+
+        A directory is moved file by file where the client does not rename it: all is copied first,
+        and a failure until then leaves it as it was.
+        """
         old = self.translate_name(source)
         is_directory = self._is_directory(old)
         landing = self._landing(old, target)

@@ -48,7 +48,10 @@ _crews: LiveObjects[Crew] = LiveObjects()  # of copies that are under way
 
 
 class CopyWatch:
-    """Callbacks that follow one copy; what one raises ends the copy as a failure does."""
+    """Callbacks that follow one copy, by the thread that makes it. This base class ignores them.
+
+    What a method raises ends the copy, and leaves the target as a failure does.
+    """
 
     def begun(self, length: int | None) -> None:
         """Take the length of the source in bytes; None where it is not known."""
@@ -60,7 +63,10 @@ class CopyWatch:
         """Note that all bytes were accepted: now the target is closed, which may upload it."""
 
     def unfinished(self, uri: str | None, *, is_new: bool = True) -> None:
-        """Take the name of a file that is not whole, to be deleted if `is_new`; None for none."""
+        """Take the name of a file that is not whole; None: there is none any more.
+
+        One that `is_new` is to be deleted; another may be a device or a pipe.
+        """
 
 
 _NOBODY = CopyWatch()
@@ -76,8 +82,10 @@ def copy_file(
 ) -> bool:
     """Copy one file to where no directory is known to be; an existing target file is replaced.
 
-    A store that serves both copies by itself, but for a short file. `is_new` says that nothing has
-    the target's name. Return False where both may be one file, and nothing was done.
+    A store that serves both copies by itself, but for a file so short that its reader has all of it
+    when it is opened. `length` is that of the source in bytes, if known; `is_new` says that nothing
+    has the target's name, so that it is not looked up. Return False where both may be one file, and
+    nothing was done. `FailedPreconditionError` if the target is a directory after all.
     """
     fs, uri = source
     if not source.shares_store_with(target):
@@ -117,7 +125,12 @@ def copy_through(
     *,
     is_landing: bool = False,
 ) -> bool:
-    """Copy the bytes, into a directory too; return False where both are, or may be, one file."""
+    """Copy the bytes through this process; a target directory is copied into.
+
+    `is_landing` says that the target is known to be no directory, so that it is not looked up.
+    Return False where nothing was done, because both are one file, or may be: they are of one
+    plugin and hold the same bytes. Errors are those of `read_all`.
+    """
     with source_fs.open_to_copy(source) as reader:
         if not is_landing:
             target = inside_directory(target_fs, target, source)
@@ -158,7 +171,10 @@ def read_all(
     watch: CopyWatch = _NOBODY,
     block: int = COPY_BLOCK,
 ) -> None:
-    """Pass all bytes of one version of a file on, in blocks valid until `write` returns."""
+    """Pass all bytes of a file on, in blocks of which each is valid until `write` returns.
+
+    `AbortedError` if the file changes meanwhile, `DataLossError` if it ends before its length.
+    """
     with (
         source.filesystem.open_to_copy(source.uri) as reader,
         closing(_OneVersion(source, reader, watch, block).blocks()) as blocks,
@@ -170,9 +186,15 @@ def read_all(
 class _OneVersion:
     """The blocks of a file, all of one version of it. [one thread]
 
-    In an object store each request gets the version of its moment, so statistics from `before` the
-    first piece, or of an `earlier` look-up, are compared with those from `after` the last one, but
-    for a file of one request. Threads read the next blocks of a long file of a network ahead.
+    A file of this machine stays the one that was opened, and may lose its end meanwhile, as a log
+    that is rotated. In an object store each request gets the version of its moment: pieces of two
+    versions would be joined. There the statistics from `before` the first piece are compared with
+    those from `after` the last one, except for a file that was read whole or by one request.
+
+    Statistics of an `earlier` look-up serve too: a long file is looked up again beside its first
+    pieces, and opened anew if it is another by now. Of a long file of a network, threads read the
+    next blocks while one is passed on, as many at once as a whole read takes, within the memory of
+    `_MOST_AHEAD` blocks; all such copies share that number.
     """
 
     def __init__(
@@ -299,7 +321,10 @@ class _OneVersion:
 
 
 def require_all_read(file: IO[bytes], before: os.stat_result, n_read: int) -> None:
-    """Raise `AbortedError` if an open file of this machine has lost its end while it was read."""
+    """Raise `AbortedError` if an open file of this machine has lost its end while it was read.
+
+    It gave fewer bytes than it had before, and has changed.
+    """
     if n_read >= before.st_size or not stat.S_ISREG(before.st_mode):
         return
     now = os.fstat(file.fileno())
@@ -321,8 +346,11 @@ def write_whole(
 ) -> None:
     """Create or replace a file by what `write` appends to it.
 
-    After a failure nothing is left of a new target; an old one keeps its content in a store, and
-    where files are renamed. An empty file, which may be a device, is left empty; a link stays.
+    After a failure nothing is left of a new target. A file that was there before keeps its content
+    in a store that keeps a file when it is closed, and where files are renamed: there the new one
+    has a name of its own beside it until it is whole. Elsewhere a torn target is deleted. An empty
+    file, which may be a device or a pipe, is written to and left empty. A link of the disk stays,
+    and its target is written, as an empty file where no URI of the filesystem names it.
     """
 
     def fill(writer: WritableFile) -> None:
@@ -396,7 +424,11 @@ def _write_in_place(
 def _replace(
     fs: Filesystem, target: str, fill: Callable[[WritableFile], None], watch: CopyWatch
 ) -> bool:
-    """Write a file beside the target and rename it; return False where it cannot."""
+    """Write a file beside the target and rename it; a failure leaves the target as it was.
+
+    Return False, with nothing written, where the directory takes no new file, and where a file is
+    stored when it is closed, which only an open one of a client knows.
+    """
     # Not by `dirname`: the last part may be the first one too, as in ram://file.
     beside = "".join(target.rstrip("/").rpartition("/")[:2])
     unfinished = f"{beside}{UNFINISHED}{os.urandom(8).hex()}"
@@ -431,7 +463,10 @@ def _replace(
 
 
 def _behind_link(fs: Filesystem, target: str) -> str | None:
-    """Return the URI of the file that a link leads to; None where no URI names it."""
+    """Return the URI of the file that a link leads to, there or not; others stay as they are.
+
+    None where no URI of the filesystem names that file.
+    """
     path = fs.disk_path(target)
     if path is None or not os.path.islink(path):
         return target

@@ -218,7 +218,10 @@ def read_rest(
 
 
 def read_on(file: RandomAccessFile, start: int, first: bytes, length: Callable[[], int]) -> bytes:
-    """Return all bytes from `start` on; a long file is read again, as joining pieces copies."""
+    """Return all bytes from `start` on, where `first` was read there and more may follow.
+
+    A long file is read again from `start` in one piece, because joining two pieces would copy it.
+    """
     try:
         expected = length() - start
     except NotFoundError:  # deleted since it was opened: it still reads

@@ -49,8 +49,10 @@ def is_of_fsspec(candidate: object, name: str) -> bool:
 class FsspecOps(ClientOps):
     """A filesystem of fsspec. [any thread]
 
-    A URI whose scheme is a protocol of it means what it means to fsspec; of another, what follows
-    `scheme://` is the path. Where paths are whole URLs, it holds the URL, or stands for one.
+    A URI whose scheme is a protocol of the filesystem means what it means to fsspec. Of any other
+    URI, what follows `scheme://` is the path. Where paths are whole URLs, as over HTTP, a URI of
+    another scheme may hold the URL (`web://https://host/file`), or else stands for one of the
+    filesystem's first protocol (`web://host/file`).
     """
 
     def __init__(self, fs: Any, scheme: str = "", plugin: str | None = None) -> None:
@@ -99,7 +101,11 @@ class FsspecOps(ClientOps):
             return not self._is_directory(path)
 
     def _forget(self, path: str) -> None:
-        """Make the client look a path up in the store: some keep a listing for ever."""
+        """Make the client look a path up in the store, and not in its cache of listings.
+
+        Some clients keep a listing for ever, s3fs even the old length of a file that it wrote anew.
+        Another thread may fill the cache again, so clients that can look up without it do.
+        """
         for one in (path, path.rstrip("/").rpartition("/")[0]):
             with suppress(Exception):  # of any implementation: it keeps nothing of such a path
                 if one:
@@ -161,7 +167,10 @@ class FsspecOps(ClientOps):
     def _has_doubled_slash(
         self, path: str, entries: list[dict[str, Any]], *, may_request: bool
     ) -> bool:
-        """Return whether a directory holds keys with a doubled slash, as `d//key` in `d`."""
+        """Return whether a directory holds keys with a doubled slash, as `d//key` in `d`.
+
+        A listing then shows a directory with its own name, as some clients do for its marker too.
+        """
         directory = _plain(path)
         shown = {entry["name"] for entry in entries if entry["type"] == "directory"}
         if not directory:
@@ -351,7 +360,11 @@ def _nanoseconds(when: Any) -> int:
 
 
 class FsspecWritableFile(ClientWriter):
-    """A file of fsspec, which stores it by its close if it is an `AbstractBufferedFile`."""
+    """A file that fsspec opened for writing.
+
+    Files of fsspec's `AbstractBufferedFile` are stored when they are closed, or collected. What
+    other clients do is unknown: their files are closed where they are discarded.
+    """
 
     __slots__ = ("__weakref__", "is_stored_by_close", "is_torn")
 

@@ -35,7 +35,10 @@ def require_plain_host(fs: Filesystem, pattern: str) -> None:
 
 
 def matching_paths(fs: Filesystem, pattern: str) -> list[str]:
-    """Return the URIs that match, sorted; `NotFoundError` for a bucket that does not exist."""
+    """Return the URIs that match, sorted.
+
+    Errors are that of `require_plain_host`, and `NotFoundError` for a bucket that does not exist.
+    """
     require_plain_host(fs, pattern)
     scheme, host, path = parse_uri(pattern)
     if not pattern:

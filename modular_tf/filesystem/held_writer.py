@@ -21,9 +21,19 @@ if TYPE_CHECKING:
 class HeldWriter(WritableFile):
     """A writer that holds what is appended in a temporary file until it is stored. [one thread]
 
-    For a store that would have a torn file if its own writer were discarded. `store` replaces the
-    file by the first bytes of the temporary one, given that and their number, in one go; after an
-    interrupt a thread goes on with it. The file `is_torn` while it lacks bytes.
+    For a store that would have a torn file if its own writer were discarded: because an append
+    writes the old content again, or because ending the writer stores what it has.
+
+    - `close`, `flush` and `sync` store everything in one go; after that readers see it.
+    - If these are interrupted in the main thread, storing continues in another thread; a second
+      call waits for it and raises its errors.
+    - Without `close`, the finalizer stores the file, unless it is torn or nothing was appended.
+    - The temporary file is in `TMPDIR`; `ResourceExhaustedError` if there is none, for example
+      because no descriptor is left.
+
+    `store` replaces the file by the first bytes of the temporary file, given that and their number.
+    A file `is_torn` while it lacks bytes: because an append failed or was interrupted, or, where it
+    is to begin with old content, until `begin_with_held`.
     """
 
     is_stored_by_close = True
@@ -96,7 +106,10 @@ class HeldWriter(WritableFile):
             file.close()
 
     def end_unclosed(self) -> None:
-        """Store a file that nobody closed, unless it is torn or has no byte (an interrupt)."""
+        """Store a file that nobody closed, unless it is torn.
+
+        One without a byte is not stored: it may be that `open` was interrupted before it returned.
+        """
         if getattr(self, "_end", 0):
             self.end()
         elif hasattr(self, "_is_storing"):
@@ -113,7 +126,10 @@ class HeldWriter(WritableFile):
         return self._file
 
     def _store_all(self) -> None:
-        """Store what the store lacks; after any error it has what it had before."""
+        """Store what the store does not have yet; `DataLossError` for a torn file.
+
+        After any error the store has what it had before.
+        """
         if self.is_torn:
             torn = "it lacks bytes, since an append failed, and was not stored; write it again"
             raise DataLossError.of("close", self.uri, torn)

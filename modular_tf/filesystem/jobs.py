@@ -35,7 +35,10 @@ class Unfinished(NamedTuple):
 
 
 class Totals:
-    """Counts of files that were found (`known`) or are done, and of bytes. [any thread]"""
+    """Counts of files and bytes. [any thread]
+
+    `known` counts the files that were found so far, done or not; `bytes` those that were accepted.
+    """
 
     def __init__(self) -> None:
         self._lock = ForkLock()
@@ -156,7 +159,10 @@ class Job:
             raise self.failures[0].error
 
     def run(self, step: Callable[[Any], object], items: Iterable[Any]) -> None:
-        """Take a step for each item, and for each that a step adds, several at once."""
+        """Take a step for each item, and for each that a step adds.
+
+        Several threads take steps at once; what a step raises is a failure about the item's `uri`.
+        """
         self._feed = feed = _Feed(items, self.check)
 
         def work(item: Any) -> None:
@@ -220,7 +226,10 @@ class FileWatch(CopyWatch):
 
 
 class _Feed:
-    """An iterator over items, to which steps add others, that come first. [any thread]"""
+    """An iterator over items, to which the work on an item may add others. [any thread]
+
+    What was added last comes first, so that few names of a tree are in memory.
+    """
 
     def __init__(self, items: Iterable[Any], check: Callable[[], object]) -> None:
         self._stack = [iter(items)]

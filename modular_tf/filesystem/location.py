@@ -59,7 +59,10 @@ class Location(NamedTuple):
         return self.filesystem.stat(self.uri)
 
     def is_directory(self) -> bool:
-        """Return whether it is a directory; `NotFoundError` if not even its bucket exists."""
+        """Return whether it is a directory; False if nothing exists.
+
+        `NotFoundError` if not even its bucket exists.
+        """
         try:
             return self.filesystem.is_directory(self.uri)
         except NotFoundError as error:
@@ -89,7 +92,10 @@ class Overlap(Enum):
 
 
 def overlap(one: Place, other: Place) -> Overlap:
-    """Return how two places overlap, whatever their links and spellings. [any thread]"""
+    """Return how two places overlap; neither needs to exist. [any thread]
+
+    Two hard links of one file are the same place, and so are a link and its target.
+    """
     (fs, uri), (other_fs, other_uri) = one, other
     here, there = fs.disk_path(uri), other_fs.disk_path(other_uri)
     if here is None or there is None:
@@ -134,7 +140,10 @@ def is_link(filesystem: Filesystem, uri: str) -> bool:
 
 
 def is_one_name(one: Place, other: Place) -> bool:
-    """Return whether two places are one entry of one directory, and no link. [any thread]"""
+    """Return whether two places are one entry of one directory. [any thread]
+
+    A link and its target have two names, and so have two hard links of one file.
+    """
     here, there = one[0].disk_path(one[1]), other[0].disk_path(other[1])
     if here is None or there is None:
         return overlap(one, other) is Overlap.SAME
@@ -175,7 +184,10 @@ def entered(directory: Place, above: tuple[Identity, ...]) -> tuple[Identity, ..
 
 
 def refuse_overlap(source: Location, target: Location, *, is_move: bool = False) -> None:
-    """Raise `FailedPreconditionError` for a copy onto itself, or of a directory into itself."""
+    """Raise `FailedPreconditionError` for a copy onto itself, or of a directory into itself.
+
+    Of two hard links of one file, a move removes the source and leaves the target.
+    """
     found = overlap(source, target)
     if found is Overlap.SAME:
         is_one_entry = is_link(*source) or is_link(*target) or is_one_name(source, target)
@@ -192,7 +204,10 @@ TWO_PATH_OPERATIONS = ("copy_file", "rename_file")
 def skip_same_file(operation: TwoPathOperation) -> TwoPathOperation:
     """Return the operation, changed to leave a file that is its own target as it is.
 
-    A plugin's copy or rename would lose its content. A rename of a link to its target is refused.
+    A plugin's copy or rename would lose its content. A file is not copied onto a link to it, nor
+    onto another hard link of it. A rename of a link to its target is refused, for the link would
+    replace its own file. A path that does not exist still raises `NotFoundError`, and a directory
+    `FailedPreconditionError`.
     """
     name = operation.__name__
 
@@ -259,7 +274,10 @@ def unnamed_keys(part: str) -> str:
 
 
 def store_listing(names: Iterable[str]) -> Listing:
-    """Return the listing of a directory from names of a store, listed twice if they are both."""
+    """Return the listing of a directory from names of a store, whose keys may be no paths.
+
+    A name that the store lists twice is an object and a directory.
+    """
     good: set[str] = set()
     both: set[str] = set()
     unnamed: set[str] = set()
@@ -290,7 +308,10 @@ def incomplete(uri: str, left_out: Iterable[str], plugin: str | None = None) -> 
 
 
 def clean_names(names: Iterable[str], *, plugin: str, uri: str) -> list[str]:
-    """Return the names sorted, each once; `InternalError` if one cannot be that of a child."""
+    """Return the names sorted, each once, without the trailing slash some put on directories.
+
+    `InternalError` if a name cannot be that of a child.
+    """
     cleaned = {name.removesuffix("/") for name in names}
     for child in cleaned:
         if not _is_name(child):
@@ -309,7 +330,8 @@ def checked_listing(
 ) -> Listing:
     """Return the validated listing of a directory, for any filesystem.
 
-    What no path leads to is kept in it, warned of as by `get_children`, or raises `DataLossError`.
+    What no path leads to is only in the listing ("keep"), or raises `DataLossError`, or is warned
+    of as by `get_children`, which makes no request of its own to find it.
     """
     if on_left_out == "warn" and not with_statistics:
         return Listing(fs.get_children(uri))

@@ -52,7 +52,10 @@ class ObstoreOps(ClientOps):
 
     @property
     def _library(self) -> Any:
-        """The library, unless this process was forked from one that used it."""
+        """The library, unless this process was forked from one that used it.
+
+        Its threads are missing in the child, where a call would wait for ever.
+        """
         import obstore  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415  (imported)
 
         if ObstoreOps._process is None:
@@ -65,7 +68,10 @@ class ObstoreOps(ClientOps):
         return obstore
 
     def translate_name(self, uri: str) -> str:
-        """Return the store's path for a URI; `InvalidArgumentError` for one of another store."""
+        """Return the store's path for a URI.
+
+        `InvalidArgumentError` for a URI of another bucket, or outside the store's prefix.
+        """
         if self._url and f"{uri}/".startswith(f"{self._url}/"):
             return uri[len(self._url) :].strip("/")
         _, host, path = parse_uri(uri)

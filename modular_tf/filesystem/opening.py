@@ -23,7 +23,12 @@ class OpenedFilesystem(NamedTuple):
 def open_filesystem(
     tables: FilesystemTables, *, plugin: str, path: str, bundled: bool, guarded: bool = False
 ) -> OpenedFilesystem:
-    """Return an initialised filesystem, with workarounds for known defects of its library."""
+    """Return an initialised filesystem, with workarounds if the plugin has known defects.
+
+    The name of the library at `path` identifies known defects; `bundled` plugins have none.
+    `guarded` says that the plugin's worker was bound to guarded functions; without a worker it is
+    ignored. A failed `init` of the plugin raises its `ModularTFError`.
+    """
     if bundled:
         return OpenedFilesystem(PluginFilesystem(tables, plugin), ())
     # Imported for other people's plugins only: bundled ones have no known defects.

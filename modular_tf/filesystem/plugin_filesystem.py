@@ -87,7 +87,10 @@ _GRACE_AT_EXIT_S = 0.05
 
 
 def fresh_bytes(n: int) -> tuple[bytes, memoryview]:
-    """Return `n` zeros, at least two, of which no page is touched, and a view to fill them by."""
+    """Return a bytes object of `n` zeros, at least two, and a view to fill it before it is seen.
+
+    No page of it is touched before it is written to, and nothing is copied afterwards.
+    """
     data = _zeros(n)
     return data, memoryview(ffi.buffer(ffi.from_buffer("char[]", data)))
 
@@ -181,7 +184,10 @@ class PluginRandomAccessFile(RandomAccessFile):
 def read_first(
     filesystem: PluginFilesystem, handle: Any, uri: str, size: int
 ) -> tuple[bytes, PluginRandomAccessFile | None]:
-    """Return up to `size` bytes of a file, and the open file if it has more; one native call."""
+    """Return up to `size` bytes, 2 or more, from the start of a file; one native call.
+
+    With them comes the open file, or None where it ended before: then it is closed.
+    """
     first, done, place = bytes(size), _new(_FILE_READ), _new(_READER)
     error, reader, owner = opened(
         _RELEASE_READER, place,
@@ -220,7 +226,10 @@ class PluginWritableFile(WritableFile):
         return self._filesystem.is_object_store
 
     def append(self, data: Buffer) -> None:
-        """Add all of `data`; a store keeps nothing where that fails and nobody closes it."""
+        """Add all of `data` at the end.
+
+        A store keeps nothing of a file that nobody closes where this failed or was interrupted.
+        """
         try:
             with _bytes_of(data, writable=False) as source:
                 writer, is_in_store = self._open_writer(), self.is_stored_by_close
@@ -317,7 +326,10 @@ class PluginWritableFile(WritableFile):
 
 
 def store_aside(aside: LastingWork, store: Callable[[], object], uri: str) -> None:
-    """Store a file on a thread, if one can be had, which goes on after an interrupt."""
+    """Store a file on a thread, which goes on where the caller is interrupted.
+
+    A second call waits for the thread. Where none can be had, nothing is done.
+    """
     try:
         aside.run(store, "modular_tf-store")
     except Exception:
@@ -369,7 +381,10 @@ def failed(
 
 
 def with_limits(error: ModularTFError, tables: FilesystemTables) -> ModularTFError:
-    """Return an error that names the limits of its worker, where they may be the cause."""
+    """Return an error that names the limits of its worker, where they may be the cause.
+
+    A store refuses by a code of the same kind, in words of its own.
+    """
     if tables.place is None:
         return error
     is_denied = error.code is Code.PERMISSION_DENIED and is_of_this_machine(tables.scheme)
@@ -396,7 +411,12 @@ def _bytes_of(data: Buffer, *, writable: bool) -> Any:
 
 
 class PluginFilesystem(Filesystem):
-    """One scheme of a plugin, with an `init` of its own or shared. [any thread]"""
+    """One scheme of a loaded plugin. [any thread]
+
+    Construction calls the plugin's `init`. With `share_init`, what that made is shared with all
+    other filesystems of these functions that are open in the process; the last to close runs
+    `cleanup`.
+    """
 
     writer_type = PluginWritableFile
 
@@ -757,7 +777,10 @@ class PluginFilesystem(Filesystem):
         return bool(lib.mtf_filesystem_is_in_use(self._handle))
 
     def after_fork_in_child(self, *, reinitialise: bool = False) -> None:
-        """Drop the parent's open files and locks; with `reinitialise`, call `init` anew."""
+        """Drop the parent's open files and locks.
+
+        With `reinitialise`, call `init` anew, for a plugin whose threads stayed in the parent.
+        """
         self._writers.abandon()
         check(
             lib.mtf_filesystem_after_fork(self._handle, int(reinitialise)),

@@ -28,7 +28,11 @@ _BLOCK = 1 << 20
 
 
 class PyarrowOps(ClientOps):
-    """A filesystem of pyarrow, whose paths are `bucket/key`, or paths alone. [any thread]"""
+    """A filesystem of pyarrow. [any thread]
+
+    Its paths are `bucket/key` for `scheme://bucket/key`, and the path alone for local files and
+    HDFS.
+    """
 
     def __init__(self, fs: Any, scheme: str = "", plugin: str | None = None) -> None:
         super().__init__(fs, scheme, plugin)

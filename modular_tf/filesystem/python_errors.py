@@ -131,7 +131,10 @@ def error_class_for(exception: Exception) -> type[ModularTFError]:
 
 
 def _text_of(exception: Exception) -> str:
-    """Return an exception's text, without structures of obstore and XML of a server."""
+    """Return an exception's text, without the structures that obstore shows after it.
+
+    Of a server's answer in XML its code and its message are left.
+    """
     return _XML_ANSWER.sub(r"\1: \2", str(exception).partition("\n\nDebug source:")[0])
 
 

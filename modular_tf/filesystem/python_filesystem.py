@@ -101,7 +101,10 @@ def _forwarder(name: str) -> Callable[..., Any]:
 
 
 def _clean_statistics(found: dict[str, Any], *, plugin: str, uri: str) -> dict[str, FileStatistics]:
-    """Return statistics by cleaned names; `InternalError` for other values."""
+    """Return the statistics of the names in a directory, whose names are cleaned.
+
+    `InternalError` if a name cannot be that of a child, or has no statistics.
+    """
     names = clean_names(found, plugin=plugin, uri=uri)
     statistics = {one: found[one if one in found else f"{one}/"] for one in names}
     for name, given in statistics.items():
@@ -118,7 +121,10 @@ _ACCEPTED = (
 
 
 def as_filesystem(scheme: str, given: Any) -> Filesystem:
-    """Return a `Filesystem` for an object that a user registers; `TypeError` for others."""
+    """Return a `Filesystem` for an object that a user registers under a scheme.
+
+    `TypeError` if it is none of `_ACCEPTED`. No library is imported to recognise a client of it.
+    """
     if isinstance(given, Filesystem):
         return given if given.scheme == scheme else PythonFilesystem(scheme, given)
     name = type(given).__name__

@@ -53,7 +53,8 @@ _MOST_TIMES = 8  # a transfer takes at least the latency divided by this
 class FetchTimes:
     """Latency and throughput of the reads of one filesystem. [any thread]
 
-    `reach` is the number of bytes that come within one latency, 0 until a read was measured.
+    `reach` is the number of bytes that come within one latency, 0 until a read was measured. To
+    read through a hole that is shorter takes less time than a read of its own after it.
     """
 
     def __init__(self) -> None:
@@ -80,7 +81,9 @@ class FetchTimes:
 class ReadaheadFile(RandomAccessFile):
     """A file whose last blocks are kept in memory. [any thread]; one read at a time
 
-    Nothing is read past `size`, None if that is unknown; at most `most` bytes are kept.
+    It closes `file`. Nothing is read ahead past `size`, None if that is unknown. The first block
+    has `first` bytes; at most `most` bytes are kept. A block that is short is not taken for the end
+    of the file: files grow while they are read. `times` are shared by the files of one store.
     """
 
     __slots__ = (
@@ -209,7 +212,10 @@ def read_ahead(
     first: int = FIRST_BLOCK,
     size: int | None = None,
 ) -> RandomAccessFile:
-    """Return a file of a filesystem, which it closes, read ahead where it comes by a network."""
+    """Return a file of a filesystem, read ahead where its bytes come by a network.
+
+    It is closed with the result. By default its length is the one that it knows itself.
+    """
     if is_of_this_machine(filesystem.scheme):
         return file
     size = file.known_length() if size is None else size

@@ -26,7 +26,11 @@ if TYPE_CHECKING:
 
 
 class DeferredFilesystem:
-    """Stands in a registry for a filesystem that is not open; `open` replaces it. [any thread]"""
+    """Stands in a registry for a filesystem that is known and not open. [any thread]
+
+    `open` loads the library and replaces all its stand-ins by open filesystems
+    (`SchemeRegistration.fulfil`), or raises why that cannot be.
+    """
 
     __slots__ = ("open", "plugin", "scheme")
 
@@ -37,7 +41,11 @@ class DeferredFilesystem:
 
 
 class MadeOnce:
-    """A filesystem of Python code that is made when it is first used. [any thread]"""
+    """A filesystem of Python code that is made when it is first used. [any thread]
+
+    Other threads wait meanwhile. After a failure the next use tries it again. Nothing ends a
+    function that hangs.
+    """
 
     def __init__(self, scheme: str, make: Callable[[], Filesystem]) -> None:
         self._scheme = scheme
@@ -47,7 +55,10 @@ class MadeOnce:
         self._made: Filesystem | None = None
 
     def get(self) -> Filesystem:
-        """Return the filesystem; `FailedPreconditionError` if what makes it uses the scheme."""
+        """Return the filesystem; the first call makes it, and raises what `make` raises.
+
+        `FailedPreconditionError` if `make` itself uses the scheme.
+        """
         with self._lock:
             if self._made is None:
                 if self._is_making:
@@ -67,7 +78,11 @@ class MadeOnce:
 
 
 class SchemeRegistration:
-    """A registered filesystem, from `enter` to `undo`, which can be repeated. [any thread]"""
+    """A registered filesystem, which serves its scheme from `enter` to `undo`. [any thread]
+
+    Both calls can be repeated, so that an interrupted `enter` can be completed or undone. A
+    registration that was undone cannot be entered again.
+    """
 
     __slots__ = ("_is_over", "_registry", "filesystem", "plugin", "scheme")
 
@@ -81,8 +96,14 @@ class SchemeRegistration:
     def enter(self, *, replace: bool = False, instead_of: SchemeRegistration | None = None) -> None:
         """Make the filesystem serve its scheme from now on.
 
-        With `replace`, instead of one whose open files stay usable; with `instead_of`, where that
-        registration stands, if it is in force. Rules FS-007 and FS-018 refuse.
+        With `replace`, it replaces the one that serves the scheme, whose open files stay usable.
+        With `instead_of`, it takes the position of that registration in one step, if that is in
+        force; a filesystem that took the scheme from it in the meantime goes on serving.
+
+        Raises:
+            AlreadyExistsError: Another one serves the scheme (rule FS-018).
+            InvalidArgumentError: No URI could name the scheme (rule FS-007).
+            ClosedError: The registry is closed, or this was undone.
         """
         registry, scheme = self._registry, self.scheme
         if scheme != "" and scheme_of(f"{scheme}://") != scheme:
@@ -129,9 +150,13 @@ class SchemeRegistration:
 class FilesystemRegistry:
     """Filesystems by scheme, case-sensitive as in TensorFlow. [any thread]
 
-    A signal handler may use it in the middle of its methods: what they change is put in place by
-    stores without a call between them. `fallback` makes the filesystem of a scheme that has none
-    here. `by_scheme` serves now; `registered` has all of a scheme, and changes under `lock`.
+    A signal handler may use it in the middle of its methods. What they change is therefore computed
+    first and put in place by stores without a call between them.
+
+    `fallback` returns the filesystem of a scheme that has none here, or None, or raises why it
+    cannot be made. `by_scheme` has what serves now, open or not. For registrations only:
+    `registered` has all of a scheme, the last of which serves, and `lock` is held while one
+    changes.
     """
 
     def __init__(self, fallback: Callable[[str], Filesystem | None] = lambda _scheme: None) -> None:
@@ -147,7 +172,11 @@ class FilesystemRegistry:
         return dict(self.by_scheme)
 
     def register(self, filesystem: Registered, *, replace: bool = False) -> Callable[[], None]:
-        """Make a filesystem serve its scheme; return a function that undoes it, now or later."""
+        """Make a filesystem serve its scheme; see `SchemeRegistration.enter`.
+
+        What serves already may be registered again: those are two registrations. Return a function
+        that undoes this one, now or later.
+        """
         registration = SchemeRegistration(self, filesystem)
         registration.enter(replace=replace)
         return registration.undo
@@ -158,7 +187,10 @@ class FilesystemRegistry:
         before: tuple[SchemeRegistration, ...],
         after: tuple[SchemeRegistration, ...],
     ) -> bool:
-        """Replace a scheme's registrations unless they have changed, without a call."""
+        """Replace a scheme's registrations, unless they have changed; return whether that was done.
+
+        It makes no call, and signal handlers run after calls only.
+        """
         if self.is_closed or self.registered[scheme] is not before:
             return self.is_closed
         self.registered[scheme] = after
@@ -169,7 +201,13 @@ class FilesystemRegistry:
         return True
 
     def get(self, scheme: str) -> Filesystem:
-        """Return the filesystem of a scheme; `UnimplementedError` where none serves it."""
+        """Return the filesystem of a scheme; the first time, its library may be mapped for it.
+
+        Raises:
+            UnimplementedError: None serves it (TensorFlow's code for this).
+            ClosedError: The registry is closed.
+            ModularTFError: Its library does not do now what it did when it was tried.
+        """
         try:
             found = self.by_scheme[scheme]
         except (KeyError, TypeError):

@@ -14,8 +14,10 @@ _Found = TypeVar("_Found")
 class StatCache(Generic[_Found]):
     """Keeps what was found at a path for some seconds, or until the path is changed. [any thread]
 
-    What a change overtook is not kept: each calls `forget` or `clear`, which renew `version`, and
-    `put` is given the one from before the look-up. One entry more than `most` drops all others.
+    Each change through the filesystem has to call `forget` or `clear`; changes by others are not
+    noticed. A call that finds something reads `version`, another object after each change, before
+    it begins, so that a result that a change overtook is not kept. One entry more than `most` drops
+    all others.
     """
 
     def __init__(self, seconds: float, most: int = 4096) -> None:

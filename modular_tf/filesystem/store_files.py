@@ -50,7 +50,10 @@ class ClientMemoryRegion(ReadOnlyMemoryRegion):
 
 
 class RangeReader(RandomAccessFile):
-    """A file of known length that is read by ranges, by `fetch` from one offset up to another."""
+    """A file of known length that is read by ranges. [any thread]
+
+    `fetch` returns the bytes from an offset up to another one, which is within the file.
+    """
 
     __slots__ = ("_fetch", "_size")
 
@@ -113,7 +116,9 @@ class WholeFile(RangeReader):
 class PiecewiseReader(RandomAccessFile):
     """Splits reads into pieces, several at once where the file's length is known. [any thread]
 
-    A piece has at most `most` bytes, None for any number; each of several at once has `at_once`.
+    Nothing past a known end is requested. A piece has at most `most` bytes, None for any number;
+    each of several at once has `at_once` bytes, by default as many. `tail` are the last bytes of
+    the file, if known; `found` are its statistics, from its opening if it `is_found_now`.
     """
 
     __slots__ = ("_at_once", "_file", "_length", "_most", "_tail", "found", "is_found_now")
@@ -137,7 +142,10 @@ class PiecewiseReader(RandomAccessFile):
         self.is_found_now = False
 
     def blocks_at_once(self, block: int) -> int:
-        """Return how many blocks are read at once for as many requests as a whole read makes."""
+        """Return how many blocks are to be read at once to make as many requests as a whole read.
+
+        At least two, so that one is read while another is used.
+        """
         piece = self._at_once
         return max(2, _most_at_once(piece) * piece // block) if piece is not None else 2
 
@@ -145,7 +153,10 @@ class PiecewiseReader(RandomAccessFile):
         return self._length
 
     def _bounded(self, offset: int, n: int) -> tuple[int | None, int]:
-        """Return the size of pieces, and how many of `n` bytes lie before a known end."""
+        """Return the size of pieces, and how many of `n` bytes lie before a known end.
+
+        Where the end is unknown, a request past it would be wasted, so pieces are read in turn.
+        """
         if self._length is None:
             return self._most, n
         return self._at_once, min(n, max(0, self._length - offset))
@@ -231,7 +242,11 @@ def _most_at_once(piece: int) -> int:
 
 @cache
 def _keep_freed_memory(piece: int) -> None:
-    """Have malloc keep what a plugin frees after a piece, instead of giving its pages back."""
+    """Have malloc keep what a plugin frees after a piece, for the next one.
+
+    It gives back to the kernel what is more than twice the largest block that was mapped by itself
+    and freed; to get it again page by page costs more than the network.
+    """
     with suppress(MemoryError):
         bytes(2 * piece)
 

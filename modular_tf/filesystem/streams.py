@@ -41,7 +41,11 @@ _FIRST_BLOCK = 1 << 13
 
 
 class ReaderStream(io.RawIOBase):
-    """A position over a `RandomAccessFile`, which it closes. One thread at a time."""
+    """A position over a `RandomAccessFile`, which it closes. One thread at a time.
+
+    `length` is that of the file in bytes, past which nothing is read; for a file that may grow, a
+    function that returns it, which is called when the file does not know it.
+    """
 
     mode = "rb"
 
@@ -143,7 +147,11 @@ def buffered(
 
 
 class FileReader(io.BufferedReader):
-    """A buffered reader of a `RandomAccessFile`, which hands long reads on as they are."""
+    """A buffered reader of a `RandomAccessFile`, which it closes. [creating thread]
+
+    A long read goes straight into the memory of the caller, and by one read of the file: io would
+    read the last part of it on its own.
+    """
 
     raw: ReaderStream
 
@@ -190,7 +198,10 @@ class _Stream(Written):
         def flush(self) -> None: ...  # of the class of io that is derived
 
     def _close_now(self) -> None:
-        """Write out the buffer and close what is below; an interrupt leaves it to be done again."""
+        """Write out the buffer and close what is below; an interrupt leaves it to be done again.
+
+        The close of io would drop the buffer then.
+        """
         if self.closed:
             return
         self._stream.is_ending = True
@@ -204,7 +215,10 @@ class _Stream(Written):
         self._below.close()
 
     def close(self) -> None:
-        """Hand over the rest and close the file; an interrupt leaves it open to another call."""
+        """Hand over the rest and close the file; closing twice is harmless.
+
+        An interrupt leaves it open with what it holds, to be closed again.
+        """
         try:
             self._close_now()
         except Exception:
@@ -353,7 +367,11 @@ def is_in_write() -> bool:
 
 
 class StreamWriter(_Stream, io.BufferedWriter):
-    """A buffered writer, which its filesystem flushes and closes when it closes itself."""
+    """A buffered writer, which its filesystem flushes and closes when it closes itself.
+
+    Large writes go to the plugin's `append` without another copy. One thread at a time. With
+    `stores_at_flush`, `flush` has a store keep what was written so far.
+    """
 
     stores_at_flush = True
 
@@ -409,7 +427,12 @@ class OpenWriters:
         self._writers[weakref.ref(writer, self._writers.pop)] = None
 
     def close(self, failures: list[ModularTFError]) -> None:
-        """Write out and close all; add errors of the filesystem to `failures`."""
+        """Write out and close all; add errors of the filesystem to `failures`.
+
+        An interrupt leaves the rest to the next call. A store keeps nothing of a file that lacks
+        bytes, since a write failed or was interrupted. What a user has put on top, such as a
+        `gzip.GzipFile`, is the user's to close before.
+        """
         writers = [reference() for reference in list(self._writers)]
         for writer in reversed(writers):
             # A user may close or detach it meanwhile, or be in the middle of its making.
@@ -422,7 +445,10 @@ class OpenWriters:
                     failures.append(FailedPreconditionError(text))
 
     def abandon(self) -> None:
-        """Drop all of them in a forked child: the parent writes their buffers."""
+        """Drop all of them in a forked child: the parent writes their buffers.
+
+        A thread that was writing to one does not exist here and would never give it back.
+        """
         self._writers.clear()
 
 

@@ -100,7 +100,9 @@ class Entry:
 class Walk:
     """A walk through trees, each directory before its entries, in the order of the names.
 
-    What cannot be read is a failure of the job. `depth` levels are walked, None for all.
+    What cannot be read is a failure of the job and does not stop the rest. `depth` levels are
+    walked, None for all, 0 for the roots alone. `facts` are found out about listed names, each by a
+    call unless the listing of its directory has them.
     """
 
     def __init__(
@@ -124,7 +126,10 @@ class Walk:
         return found
 
     def _root(self, location: Location) -> tuple[FileStatistics, bool]:
-        """Return the statistics of a place, and whether it is a file as well as a directory."""
+        """Return the statistics of a place, and whether a file has the name of that directory too.
+
+        `InvalidArgumentError` for the root of a scheme whose buckets cannot be listed.
+        """
         fs, uri = location
         scheme = scheme_of(uri)
         if self._depth == 0:
@@ -207,10 +212,13 @@ class Walk:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A file or directory to work on, and the `target` where it arrives.
+    """A file or directory to work on.
 
-    `path` is below the `root`, which is None for a root. `facts` and `there` are the statistics of
-    both, as far as listings had them. `is_both`: its name is that of a file and of a directory.
+    The `target` is where it arrives; of a removal it is the `source`. `path` is below the `root`,
+    and empty for a root, whose own `root` is None. `facts` are its statistics, and `there` those of
+    the target, where the listings of their directories had them. `is_both`: its name is that of a
+    file and of a directory. `above` are the identities of the directories above it. `is_there`: the
+    target has something by this name, as far as is known.
     """
 
     source: Location
@@ -248,9 +256,11 @@ class Item:
 
 @dataclass
 class _TreeWork:
-    """The steps of a job on trees; `done` is called with each file that is done. [any thread]
+    """The steps of a job on trees. [any thread]
 
-    In a `dry_run` nothing is changed. With a filter of files, `take`, directories stay.
+    The job takes the entries of directories as further work, if it is `recursive`. `done` is called
+    with each file that is done, or in a `dry_run`, which changes nothing, with what would be.
+    `take` filters files, None for all; with a filter, directories stay.
     """
 
     job: Job
@@ -272,7 +282,10 @@ class _TreeWork:
         return not item.path or self.take is None or self.take(item.path)
 
     def _is_both(self, item: Item) -> bool:
-        """Return whether a name is that of a file and a directory."""
+        """Return whether a name is that of a file and a directory.
+
+        Below the roots a listing shows it.
+        """
         if item.is_both or item.path or not self.recursive:
             return item.is_both
         return item.source.filesystem.is_file_and_directory(item.uri)
@@ -438,7 +451,10 @@ class Copying(_TreeWork):
         return above
 
     def _listing_there(self, item: Item) -> Listing | None:
-        """Return the listing of the target, empty where it is missing; None where it is unknown."""
+        """Return the listing of the target, empty where it is missing; None where it is unknown.
+
+        Within an object store nothing else refuses a file the name of a directory.
+        """
         fs, uri = item.target
         if self.is_equal is None:
             is_within_store = fs.is_object_store and item.source.shares_store_with(item.target)
@@ -470,7 +486,10 @@ class Copying(_TreeWork):
 
 
 def _make_directory(target: Location, *, is_root: bool, is_empty: bool) -> None:
-    """Make the directory that a copied one becomes; in an object store what is in it does."""
+    """Make the directory that a copied one becomes, with the parents of a root.
+
+    In an object store a directory is there as soon as something is in it.
+    """
     filesystem = target.filesystem
     if filesystem.is_object_store and not is_empty:
         return
@@ -489,8 +508,11 @@ def _make_directory(target: Location, *, is_root: bool, is_empty: bool) -> None:
 class Removal(_TreeWork):
     """Removes trees while they are listed, or by one call where a filesystem has it. [any thread]
 
-    Of a link only the link is removed. With `with_directories`, directories are removed in spite of
-    a filter. A file that has other statistics than in `copied` stays, and is a failure.
+    Of a link only the link is removed. A name that is a file and a directory is removed as both.
+    With `with_directories`, directories are removed in spite of a filter; one that is not empty
+    then is a failure. With `by_entries`, the filesystem's own operation is not used. `copied` has
+    statistics of files from before they were copied: a file that has others by now stays, and is a
+    failure.
     """
 
     with_directories: bool = False
@@ -566,7 +588,11 @@ class Removal(_TreeWork):
 
     @staticmethod
     def _is_deleted_as_link(fs: Filesystem, uri: str) -> bool:
-        """Return whether a directory was deleted like a file, as a link is; other ones stay."""
+        """Return whether a directory was deleted as a link; the target of a link stays.
+
+        Only on the disk can links be recognized; elsewhere a directory refuses to be deleted like a
+        file, or is still there afterwards.
+        """
         try:
             fs.delete_file(uri)
             return not fs.path_exists(uri)
@@ -622,7 +648,11 @@ class Removal(_TreeWork):
 
 
 def remove_tree(fs: Filesystem, uri: str, at_once: int = 1) -> DeletedCounts:
-    """Delete a file or a tree; raise the first failure, with its `undeleted`, after the rest."""
+    """Delete a file or a directory with all that is in it; of a link the link alone. [any thread]
+
+    The result counts what a filesystem's own operation could not delete. Else the first failure is
+    raised after the rest was deleted; its `undeleted` has the counts.
+    """
     if fs.does_itself("delete_recursively"):
         return fs.delete_recursively(uri)
     return remove_entries(fs, uri, at_once)
@@ -689,8 +719,14 @@ def create_dirs(fs: Filesystem, uri: str) -> None:
 def rename(source: Location, target: Location, at_once: int = 1) -> None:
     """Move a file or directory within one filesystem, replacing a file or an empty directory.
 
-    A directory that is refused is moved entry by entry: no data is copied, but a failure leaves a
-    part of the tree at either place.
+    Where the filesystem renames files only, a directory is moved entry by entry: no data is copied,
+    but it is not atomic, and a failure leaves part of the tree at either place.
+
+    Raises:
+        DataLossError: Something in a directory that is moved entry by entry has no path.
+        FailedPreconditionError: The target is of the other kind, or a directory that is not empty.
+        InvalidArgumentError: A directory was to be moved into itself.
+        NotFoundError: The source, or the directory of the target, does not exist.
     """
     if not _is_renamed(source, target):
         _move_entries(source, target, at_once)
@@ -732,7 +768,10 @@ def _move_entries(source: Location, target: Location, at_once: int) -> None:
 
 
 def move_file(source: Location, target: Location, watch: CopyWatch) -> None:
-    """Move one file; `FailedPreconditionError` if the target may be the same file."""
+    """Move one file; an existing target file is replaced.
+
+    `FailedPreconditionError` if the target may be the same file by another name; both stay.
+    """
     if source.shares_store_with(target):
         source.filesystem.rename_file(source.uri, target.uri)
     elif copy_file(source, target, watch):
@@ -755,8 +794,11 @@ def move_all(
 ) -> None:
     """Move files, many at once, and directories one after the other, their files many at once.
 
-    A directory that cannot be renamed is copied, and what was copied is removed if all of it has
-    arrived. With the filter `take`, files go one by one into directories that may exist.
+    Directories are not merged. One that its filesystem cannot rename is copied, and what was copied
+    is removed if all of it has arrived.
+
+    With the filter `take`, files go one by one, directories stay, and files may arrive in
+    directories that exist; `done` is called with each file. Without, it is called with each item.
     """
     trees: list[Item] = []
 
@@ -804,9 +846,10 @@ def move_by_copy(
     dry_run: bool = False,
     undo: Callable[[set[str]], object] = lambda _: None,
 ) -> bool:
-    """Copy a tree, then remove what was copied if all of it has arrived; return whether it has.
+    """Copy a tree, then remove what was copied of the source if all of it has arrived.
 
-    What came or changed meanwhile stays. If not all arrived, `undo` is called with `Copying.begun`.
+    What came to the source meanwhile stays, and what has changed since it was copied. `undo` is
+    called with `Copying.begun` if not all has arrived. Return whether all of it was moved.
     """
     before, files = len(job.failures), job.totals.files
     copied: dict[str, FileStatistics | None] = {}  # of directories None

@@ -48,7 +48,11 @@ def create_uri(scheme: str, host: str, path: str) -> str:
 
 
 def clean_path(path: str) -> str:
-    """Return the lexical normal form of a path, without a trailing slash, "." for an empty one."""
+    """Return the lexical normal form of a path.
+
+    Slashes collapse, `.` goes, `..` is resolved (it stops at the root, and stays in front of a
+    relative path), a trailing slash goes; an empty result is ".".
+    """
     # Help and names need no native core.
     from modular_tf.native.ffi import ffi, lib  # noqa: PLC0415
     from modular_tf.native.strings import decode, encode  # noqa: PLC0415
@@ -68,7 +72,10 @@ def join_path(left: str, right: str) -> str:
 
 
 def split_last(uri: str) -> tuple[str, str]:
-    """Split into the directory's URI and the last name: `zz://h/p` gives (`zz://h/`, `p`)."""
+    """Split into the directory's URI, which keeps scheme and host, and the last name.
+
+    `zz://h/p` gives (`zz://h/`, `p`); `s` gives ("", `s`); a URI without path gives itself and "".
+    """
     scheme, host, path = parse_uri(uri)
     slash = path.rfind("/")
     parent = path[: max(slash, 1)] if slash >= 0 else ""

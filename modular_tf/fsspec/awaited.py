@@ -17,13 +17,20 @@ if TYPE_CHECKING:
 
 
 class AwaitedCalls:
-    """Threads that make calls for event loops, as many as a store allows at most. [any thread]"""
+    """Threads that make calls for event loops. [any thread]
+
+    They are at most as many for a loop as a store allows, exist only while there are calls, and do
+    not hold up the end of a program. A call is not begun once its await was cancelled.
+    """
 
     def __init__(self) -> None:
         self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _Calls] = WeakKeyDictionary()
 
     async def make(self, function: Callable[[], Any], at_once: int) -> Any:
-        """Return or raise what a function does in one of `at_once` threads, or here without any."""
+        """Return or raise what a function returns or raises in one of at most `at_once` threads.
+
+        Where no thread can be started, the calling thread makes the call.
+        """
         loop = asyncio.get_running_loop()
         calls = self._loops.setdefault(loop, _Calls())
         call = function, loop.create_future()

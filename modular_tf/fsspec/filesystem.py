@@ -1469,7 +1469,10 @@ class _LocalTrees(filesystem_class(_LOCAL_SCHEME)):  # type: ignore[misc]
 
 
 def _write_all(target: IO[bytes], data: memoryview) -> None:
-    """Write all of a piece; `BlockingIOError` if a raw file accepts no more."""
+    """Write all of a piece, as a raw file may write a part at a time.
+
+    `BlockingIOError` if a file that does not block accepts no more now.
+    """
     while data:
         count = target.write(data)
         if count is None and isinstance(target, io.RawIOBase):

@@ -47,7 +47,12 @@ class Options(dict[str, Any]):
 def environment_of(
     scheme: str, library: str | None, options: Mapping[str, Any]
 ) -> dict[str, str | None]:
-    """Return the variables of the instance that follows options; {} for the plugin itself."""
+    """Return the environment of the instance that follows some options; {} for the plugin itself.
+
+    Its variables replace those of this process, None for one that is unset. `library` is the
+    plugin's file, None where a Python object serves. A `TypeError` names each option that the
+    plugin cannot follow, and what to do instead, and shows no value.
+    """
     known = storage_options_of(library or "", scheme)
     given = {
         name: value
@@ -107,7 +112,10 @@ def _entries(options: Mapping[str, Any], known: StorageOptions) -> Iterator[tupl
 
 
 def _has_no_effect(name: str, given: Mapping[str, Any], known: StorageOptions) -> bool:
-    """Return whether an option means what the plugin does anyway."""
+    """Return whether an option means what the plugin does anyway.
+
+    This holds for a switch for TLS that agrees with the scheme of the endpoint's URL.
+    """
     value = given[name]
     if name in known.switches and value is False:
         return True

@@ -34,7 +34,11 @@ registered: dict[str, PluginService | None] = {}
 
 @dataclass(frozen=True)
 class PluginFile:
-    """Which library serves, for a process that may be on another machine."""
+    """Which library serves, for a process that may be on another machine.
+
+    `path` is that on the machine that pickled; of a bundled plugin each machine's own copy serves.
+    `distribution` brings it, in this `version` when it was discovered; None for none.
+    """
 
     path: str
     is_bundled: bool
@@ -48,7 +52,11 @@ class PluginFile:
         return cls(plugin.path, plugin.is_bundled, plugin.candidate.distribution, version)
 
     def serves_for(self, other: PluginFile) -> bool:
-        """Return whether this file may be loaded for `other`."""
+        """Return whether this file may be loaded for `other`.
+
+        It has the same name in the same version of the same distribution, or, without one, the
+        same path.
+        """
         if self.distribution is None and not self.is_bundled:
             return self.path == other.path and not other.is_bundled
         return self._key == other._key
@@ -64,7 +72,10 @@ class PluginFile:
         return f"{self.path}{by}"
 
     def load_in(self, service: PluginService) -> None:
-        """Load this library, or this machine's copy; `NotFoundError` says what to install."""
+        """Load this library in a service of this machine, or its own copy of it.
+
+        If there is none, the message of `NotFoundError` names what to install.
+        """
         if os.path.exists(self.path):
             service.entry(self.path)
         service.discover()
@@ -113,7 +124,10 @@ class Origin:
 
     @classmethod
     def of(cls, service: PluginService, scheme: str) -> Origin:
-        """Return the origin of a scheme; `UnimplementedError` if a Python object serves it."""
+        """Return the origin of a scheme of a service.
+
+        `UnimplementedError` if a Python object of this process serves the scheme.
+        """
         owner = service.owner(scheme)
         is_configured = service.is_fallback(scheme) or any(
             one.name == owner and one.source == CONFIGURATION_SOURCE for one in service.plugins()
@@ -142,7 +156,10 @@ class Origin:
         return _live.get(self.key)
 
     def service(self) -> PluginService:
-        """Return the same service, or one that loads the same plugin; `NotFoundError` for none."""
+        """Return the same service, or one of this process that loads the same plugin.
+
+        `NotFoundError` if this machine does not have the plugin.
+        """
         if (live := self.live()) is not None:
             return live
         if self.plugin is None:
@@ -157,7 +174,10 @@ def library_of(service: PluginService, scheme: str) -> str | None:
 
 
 def service_for(scheme: str, plugin: str | None, config: Any) -> PluginService:
-    """Return the service of a filesystem that was made without one."""
+    """Return the service of a filesystem that was made without one.
+
+    `ClosedError` if the service that was registered for the scheme is closed.
+    """
     if plugin is not None or config is not None:
         paths = () if plugin is None else (plugin,)
         return _start(plugin, config, paths, lambda service: service.load(*paths))
@@ -180,7 +200,10 @@ def _start(
     paths: tuple[str, ...],
     load: Callable[[PluginService], object],
 ) -> PluginService:
-    """Return this process's own service for one plugin, or for all that discovery finds."""
+    """Return this process's own service for one plugin, or for all that discovery finds.
+
+    `paths` are searched before all other places, and `load` loads the plugin.
+    """
     from modular_tf.service.default import LoadedOnce  # noqa: PLC0415  (the native core)
     from modular_tf.service.service import PluginService  # noqa: PLC0415  (likewise)
 

@@ -143,13 +143,19 @@ def _set_failure(answer: Any, error: BaseException, operation: str, path: str | 
 
 
 def _interrupt_again() -> None:
-    """Raise KeyboardInterrupt in the main thread a moment later: TensorFlow would lose this one."""
+    """Raise KeyboardInterrupt in the main thread a moment later: TensorFlow would lose this one.
+
+    Not at once: it would come while TensorFlow makes an exception of the status.
+    """
     with suppress(ResourceExhaustedError):
         start_thread(threading.Timer(_INTERRUPT_AFTER_S, _thread.interrupt_main))
 
 
 def _note_interrupt(kind: type[BaseException], _error: object, traceback: Any) -> None:
-    """Keep an interrupt that came between the lines of a function that TensorFlow calls."""
+    """Keep an interrupt that came between the lines of a function that TensorFlow calls.
+
+    What else leaves one, such as an error whose text cannot be made, stays INTERNAL.
+    """
     is_interrupt = issubclass(kind, KeyboardInterrupt)
     if is_interrupt:
         _interrupt_again()

@@ -110,7 +110,10 @@ class TensorFlowInstallation:
 
 @dataclass(frozen=True, slots=True)
 class FileRow:
-    """A file that `import tensorflow` opens, by the directory or variable `origin`."""
+    """A file that `import tensorflow` opens, or would open.
+
+    `origin` is the directory `tensorflow-plugins` or the variable that TensorFlow finds it by.
+    """
 
     path: str
     origin: str
@@ -126,7 +129,11 @@ class FileRow:
 
 @dataclass(frozen=True, slots=True)
 class PluginRow:
-    """An installed plugin: what became of it here, and what TensorFlow does with it, or None."""
+    """A plugin that is installed: what became of it here, and what TensorFlow does with it.
+
+    `in_tensorflow` is None without a TensorFlow, of a plugin without filesystems, and of those that
+    come with this package.
+    """
 
     plugin: str
     path: str
@@ -617,7 +624,10 @@ def _ending(status: int | None, output: str) -> str:
 
 
 def report_stores(records: Iterable[PluginRecord]) -> tuple[StoreRow, ...]:
-    """Return one row for each scheme whose plugin reads variables, in 8 seconds at most."""
+    """Return one row for each scheme whose plugin reads variables, in 8 seconds at most.
+
+    Servers that a variable names are connected to, and nothing is sent to them.
+    """
     stores = [
         (record.name, record.path, scheme)
         for record in records

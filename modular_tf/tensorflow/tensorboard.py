@@ -56,7 +56,11 @@ def schemes_in(directories: str) -> list[str]:
 
 
 def register_schemes(schemes: list[str]) -> None:
-    """Have TensorBoard read schemes that a plugin serves; what fails is a warning."""
+    """Have TensorBoard read schemes that a plugin serves, by TensorFlow or without it.
+
+    What TensorBoard can read by itself stays as it is. What fails is a warning, and TensorBoard
+    says what it cannot read.
+    """
     if not schemes:  # then TensorBoard may never need TensorFlow
         return
     for scheme in schemes:
@@ -103,7 +107,10 @@ def _in_their_terms(method: _Method) -> _Method:
 
 
 class _ServiceFiles:
-    """A filesystem of TensorBoard's that reads by a service. [any thread]"""
+    """A filesystem of TensorBoard's that reads by a service. [any thread]
+
+    TensorBoard holds no file open: a read continues where the last one ended, as that returned.
+    """
 
     def __init__(self, service: PluginService) -> None:
         self._service = service

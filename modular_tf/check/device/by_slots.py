@@ -155,23 +155,36 @@ def read_tables(
 
 
 def accepted(verdict: DeviceTables | RefusedDeviceTables) -> DeviceTables:
-    """Return the tables of a plugin that is not refused."""
+    """Return the tables of a plugin that is not refused.
+
+    Raises `RefusedDevicePluginError` where it breaks rules.
+    """
     if isinstance(verdict, RefusedDeviceTables):
         raise verdict.error()
     return verdict
 
 
 class SlotPlatform:
-    """A platform as the loader accepted it."""
+    """A platform as the loader accepted it.
+
+    Attributes:
+        tables: The accepted tables, all in the newest layout.
+        caller: Calls the slots.
+        allocator: The RFC's allocator, None for other plugins.
+        devices_created: How many times create_device has succeeded here.
+    """
 
     def __init__(self, tables: DeviceTables, journal: CallJournal) -> None:
-        """Create the RFC's allocator, if there is one; no device yet."""
-        self.tables = tables  # the accepted tables, all in the newest layout
-        self.devices_created = 0  # how many times create_device has succeeded here
+        """Create the RFC's allocator, if there is one; no device yet.
+
+        Raises `ModularTFError` where it cannot be created or used.
+        """
+        self.tables = tables
+        self.devices_created = 0
         self.caller = DeviceSlotCaller(journal)
         for table in (tables.platform_fns, tables.device_fns, tables.executor):
             self.caller.add_table(table)
-        self.allocator = create_allocator(tables)  # the RFC's allocator, None for other plugins
+        self.allocator = create_allocator(tables)
         if self.allocator is not None:
             self.caller.add_table(self.allocator.fns)
         self._has_timer_fns = False
@@ -212,7 +225,10 @@ class SlotPlatform:
         return Answer(0, value=device, call=call)
 
     def fill_timer_fns(self) -> None:
-        """Have the plugin fill SP_TimerFns, once, if it has the functions for that."""
+        """Have the plugin fill SP_TimerFns, once, if it has the functions for that.
+
+        Raises `ModularTFError` where the plugin's own status.
+        """
         if not self._has_timer_fns:
             self._has_timer_fns = True
             tables = self.tables
@@ -220,7 +236,10 @@ class SlotPlatform:
             self.caller.add(_TIMER, {"nanoseconds": address})
 
     def take_down(self) -> list[str]:
-        """Destroy what was made here, in TensorFlow's order, and return what went wrong."""
+        """Destroy what was made here, in TensorFlow's order, and return what went wrong.
+
+        The devices must be gone.
+        """
         failures = [] if self.allocator is None else self.allocator.destroy()
         failures += self.tables.registration.tear_down()
         return [failure.message for failure in failures]
@@ -255,12 +274,18 @@ class Handle:
 
 @dataclass(frozen=True, slots=True)
 class SlotMemory:
-    """Device, host or unified memory, or a part of it."""
+    """Device, host or unified memory, or a part of it.
 
-    address: int  # `opaque`, or where it lies
-    size: int  # how many bytes were requested
-    payload: int = 0  # the plugin's own number
-    # The SP_DeviceMemoryBase that `allocate` has filled; None where there was none.
+    Attributes:
+        address: `opaque`, or where it lies.
+        size: How many bytes were requested.
+        payload: The plugin's own number.
+        given: The SP_DeviceMemoryBase that `allocate` has filled; None where there was none.
+    """
+
+    address: int
+    size: int
+    payload: int = 0
     given: GuardedMemory | None = None
 
     def part(self, offset: int, size: int) -> SlotMemory:
@@ -278,7 +303,12 @@ class SlotMemory:
 
 
 class SlotDevice(DeviceAccess):
-    """One created device; see `Operations`. [any thread]"""
+    """One created device; see `Operations`. [any thread]
+
+    Attributes:
+        platform: Whose it is.
+        created: What create_device left.
+    """
 
     def __init__(self, platform: SlotPlatform, ordinal: int) -> None:
         """Create the device; as `Answer.needed` where the plugin does not."""

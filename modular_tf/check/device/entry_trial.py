@@ -121,7 +121,10 @@ class EntryTrial:
         self._made.insert(0, part)
 
     def destroy(self) -> None:
-        """Call the destroy functions of what was made, in TensorFlow's order, and only once."""
+        """Call the destroy functions of what was made, in TensorFlow's order; twice does nothing.
+
+        Raises `Blocked` where one is missing.
+        """
         self._learn_slots()
         made, self._made = self._made, []
         for part in (*_CREATED, *_REGISTERED):

@@ -35,11 +35,17 @@ Possible: TypeAlias = "frozenset[int] | None"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Some bytes of a memory."""
+    """Some bytes of a memory.
 
-    memory: int  # its number
-    offset: int  # of the first
-    size: int  # how many
+    Attributes:
+        memory: Its number.
+        offset: Of the first.
+        size: How many.
+    """
+
+    memory: int
+    offset: int
+    size: int
 
     def __str__(self) -> str:
         return f"{self.size} bytes of {self.memory} at {self.offset}"
@@ -56,13 +62,21 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One piece of work."""
+    """One piece of work.
 
-    number: int  # its place in the order of the host
-    before: int  # the operations that are over when it runs
-    source: Place | None = None  # what it reads on the device, None for nothing
-    target: Place | None = None  # what it writes on the device, None for nothing
-    data: bytes = b""  # what it writes, where that comes from the host
+    Attributes:
+        number: Its place in the order of the host.
+        before: The operations that are over when it runs.
+        source: What it reads on the device, None for nothing.
+        target: What it writes on the device, None for nothing.
+        data: What it writes, where that comes from the host.
+    """
+
+    number: int
+    before: int
+    source: Place | None = None
+    target: Place | None = None
+    data: bytes = b""
 
 
 @dataclass(slots=True)
@@ -196,7 +210,10 @@ class DeviceModel:
         ]
 
     def _byte(self, memory: int, at: int, reader: Operation, pending: frozenset[int]) -> Possible:
-        """Return what a reader can find in a byte."""
+        """Return what a reader can find in a byte.
+
+        The source of each pending copy is already being followed: it adds nothing to itself.
+        """
         writers = self._visible_writers(memory, at, reader)
         if not any(reader.before >> writer.number & 1 for writer in writers):
             return None  # no write is known to have happened there

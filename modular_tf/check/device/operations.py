@@ -96,13 +96,21 @@ memory, which is the value, or whether it worked; nothing at all."""
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One slot of SP_StreamExecutor."""
+    """One slot of SP_StreamExecutor.
 
-    name: str  # the slot
-    parameters: Mapping[str, str]  # the kind of each argument, by its name: that of its type above
-    result: Result  # what comes back
-    host: str  # what of this package does it: a method or property of an argument or of the device
-    about: str  # the check that is about the operation, "" for none
+    Attributes:
+        name: The slot.
+        parameters: The kind of each argument, by its name: that of its type above.
+        result: What comes back.
+        host: What of this package does it: a method or property of an argument or of the device.
+        about: The check that is about the operation, "" for none.
+    """
+
+    name: str
+    parameters: Mapping[str, str]
+    result: Result
+    host: str
+    about: str
 
 
 OPERATIONS: dict[str, Operation] = {}

@@ -279,14 +279,17 @@ class _OrderProgram:
     is known from three sources: what this thread enqueued on the stream before, what such callbacks
     had to wait for themselves, and the same of the stream of each event that the stream was made to
     wait for. What other threads enqueue on the same stream meanwhile demands nothing.
+
+    Attributes:
+        demanded: Of each callback, those that must have ended before it starts.
+        started: When each callback started, by a number that no two moments share.
+        ended: When it ended.
     """
 
     def __init__(self, device: Workspace, streams: list[Stream]) -> None:
-        # Of each callback, those that must have ended before it starts.
         self.demanded: dict[int, frozenset[int]] = {}
-        # When each callback started, by a number that no two moments share.
         self.started: dict[int, int] = {}
-        self.ended: dict[int, int] = {}  # when it ended
+        self.ended: dict[int, int] = {}
         self._device = device
         self._streams = streams
         self._recorded: list[tuple[Event, frozenset[int]]] = []

@@ -35,10 +35,16 @@ if TYPE_CHECKING:
 
 
 class DeviceSession(Session):
-    """One device of one plugin."""
+    """One device of one plugin.
+
+    A plugin without devices has a session too: there, each check is skipped, and says why.
+    """
 
     def __init__(self, target: Target) -> None:
-        """Load the plugin and create the device."""
+        """Load the plugin and create the device.
+
+        Raises `Blocked` where it cannot be loaded, or the device cannot be created.
+        """
         super().__init__(target)
         self._access: DeviceAccess | None = None
         self._why_none = ""
@@ -51,7 +57,10 @@ class DeviceSession(Session):
 
     @property
     def access(self) -> DeviceAccess:
-        """The device that checks are tried on."""
+        """The device that checks are tried on.
+
+        Raises `Unsupported` where the plugin has no such device, or none at all.
+        """
         if self._access is None:
             raise Unsupported(self._why_none)
         return self._access
@@ -110,7 +119,10 @@ def _check_ordinal(ordinal: int, count: int) -> None:
 
 
 class DeviceLibrary(LibrarySession):
-    """The library of a device plugin, initialised once for all checks of one process."""
+    """The library of a device plugin, initialised once for all checks of one process.
+
+    A process does so either as this package does (`verdict`), or as TensorFlow (`trial`).
+    """
 
     @computed_once
     def verdict(self) -> DeviceTables | RefusedDeviceTables:
@@ -132,7 +144,10 @@ class DeviceLibrary(LibrarySession):
 
     @property
     def count(self) -> int:
-        """The number of devices, which other checks are about."""
+        """The number of devices, which other checks are about.
+
+        Raises `Blocked` where it is unknown, or impossible.
+        """
         count = int(self.platform.device_count().needed("SE-040"))
         if not 0 <= count <= MAX_DEVICES:
             raise Blocked(f"get_device_count reported {count}")
@@ -153,7 +168,10 @@ class DeviceLibrary(LibrarySession):
         return self.init()
 
     def init(self) -> EntryTrial:
-        """Call SE_InitPlugin as TensorFlow does."""
+        """Call SE_InitPlugin as TensorFlow does.
+
+        Raises `Blocked` where the library cannot be mapped, or does not export it.
+        """
         with blocked_by():
             entry = self.map().symbol(ENTRY_POINT)
         if entry is None:

@@ -36,12 +36,16 @@ class Gate:
 
     Nor can streams of a plugin whose callbacks do not work: a check that tests more than what a
     busy stream shows goes on with the gate, which holds nothing.
+
+    Attributes:
+        is_inline: The callback ran while it was enqueued.
+        reached: Set when the stream got there.
+        why_not: Why the plugin did not take the callback, None where it did.
     """
 
     def __init__(self) -> None:
-        self.is_inline = False  # the callback ran while it was enqueued
-        self.reached = threading.Event()  # set when the stream got there
-        # Why the plugin did not take the callback, None where it did.
+        self.is_inline = False
+        self.reached = threading.Event()
         self.why_not: Blocked | Unsupported | None = None
         self._opened = threading.Event()
         self._maker: int | None = threading.get_ident()
@@ -58,7 +62,12 @@ class Gate:
         self._maker = None
 
     def require_callback(self) -> None:
-        """Go on where the plugin took the callback."""
+        """Go on where the plugin took the callback.
+
+        Raises:
+            Blocked: It did not.
+            Unsupported: It takes none.
+        """
         if self.why_not is not None:
             raise self.why_not
 
@@ -67,7 +76,10 @@ class Gate:
         self._opened.set()
 
     def must_block(self, call: Callable[[], Answer]) -> None:
-        """Demand that a call works, and returns only when the gate was opened, as is done here."""
+        """Demand that a call works, and returns only when the gate was opened, which is done here.
+
+        Raises `Deviation` where it returned while the gate was shut, or failed.
+        """
         watched = WatchedCall(call)
         returned = watched.returns(_ASLEEP_SECONDS, _POLLING_SECONDS)
         self.open()
@@ -81,7 +93,10 @@ class Gate:
         answer.must_be_ok()
 
     def must_not_block(self, call: Callable[[], Answer]) -> None:
-        """Demand that a call works, and returns while the gate is shut, which stays so."""
+        """Demand that a call works, and returns while the gate is shut, which stays so.
+
+        Raises `Deviation` where it waits, then the gate is opened; or it failed.
+        """
         watched = WatchedCall(call)
         if not watched.returns(_STUCK_SECONDS, _BUSY_SECONDS):
             self.open()

@@ -56,6 +56,10 @@ class HostBuffer(GuardedMemory):
     """Bytes of the host's, of which a copy reads or writes some, between two guards. [any thread]
 
     It must be kept until the stream has passed every copy that uses it.
+
+    Attributes:
+        view: The bytes, writable, without the guards.
+        address: Where they lie: a multiple of 64, and `shift` more.
     """
 
     __slots__ = ()
@@ -82,12 +86,18 @@ class HostBuffer(GuardedMemory):
 
 
 class Workspace(Operations):
-    """A device, for one check. What the check makes there is destroyed after it. [any thread]"""
+    """A device, for one check. What the check makes there is destroyed after it. [any thread]
+
+    Attributes:
+        access: How the device is reached.
+        target: What is checked.
+        random: Seeded by the run's seed and the check's id.
+    """
 
     def __init__(self, access: DeviceAccess, target: Target, random: random.Random) -> None:
-        self.access = access  # how the device is reached
+        self.access = access
         self.target = target
-        self.random = random  # seeded by the run's seed and the check's id
+        self.random = random
         self._made: dict[str, list[Any]] = {kind: [] for kind in _ORDER}
         self._buffers: list[HostBuffer] = []
         self._gates: list[Gate] = []
@@ -241,7 +251,11 @@ class Workspace(Operations):
         return gate
 
     def held(self, stream: Stream) -> Gate:
-        """Hold a stream without work until the gate is opened; it is held when this returns."""
+        """Hold a stream without work until the gate is opened; it is held when this returns.
+
+        Raises `Unsupported` where streams of this device run at once, and `Blocked` where its
+        callbacks do not work, which other checks are about.
+        """
         gate = self.gate(stream)
         gate.require_callback()
         if gate.is_inline:
@@ -282,7 +296,10 @@ class Workspace(Operations):
             )
 
     def must_pass_meanwhile(self, event: Event, what: str) -> None:
-        """Demand that an event becomes COMPLETE while other streams are held back."""
+        """Demand that an event becomes COMPLETE while other streams are held back.
+
+        Raises `Blocked` where one of a stream of its own does not either.
+        """
         if self.gets_passed(event):
             return
         if self.status_of(self.marked(self.stream())) != EventStatus.COMPLETE:
@@ -310,7 +327,10 @@ class Workspace(Operations):
     # -- the end ----------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Wait for all work, destroy what is left, inspect the guards of all buffers."""
+        """Wait for all work, destroy what is left, inspect the guards of all buffers.
+
+        Raises `Deviation` where the plugin wrote outside of a host buffer.
+        """
         for gate in self._gates:
             gate.open()
         with suppress(Unsupported):
@@ -345,7 +365,10 @@ _PIECE_BYTES = 1 << 16
 def expect_bytes(
     found: bytes, expected: bytes, what: str, *, severity: Severity | None = None
 ) -> None:
-    """Demand that bytes, such as `the target of memcpy_dtod`, are the expected ones."""
+    """Demand that bytes, such as `the target of memcpy_dtod`, are the expected ones.
+
+    The message names the first byte that differs, and how many do.
+    """
     if found == expected:
         return
     if len(found) != len(expected):

@@ -67,12 +67,18 @@ _PRESET: Mapping[str, tuple[int, bytes]] = {
 
 
 class _Marshalled:
-    """The arguments of one call as C has them; they live as long as this."""
+    """The arguments of one call as C has them; they live as long as this.
+
+    Attributes:
+        pointers: The arguments after the struct, without the status.
+        outputs: What the plugin fills, by its word.
+        constant: What it may only read.
+    """
 
     def __init__(self) -> None:
-        self.pointers: list[Any] = []  # the arguments after the struct, without the status
-        self.outputs: dict[str, GuardedMemory] = {}  # what the plugin fills, by its word
-        self.constant: list[GuardedMemory] = []  # what it may only read
+        self.pointers: list[Any] = []
+        self.outputs: dict[str, GuardedMemory] = {}
+        self.constant: list[GuardedMemory] = []
         self.options: list[OptionsForC] = []
 
     def lend(self, content: GuardedMemory) -> None:
@@ -89,7 +95,17 @@ class _Marshalled:
 
 
 class SlotFilesystem(SlotCaller, Operations):
-    """One `TF_Filesystem` of a plugin, by its slots. [any thread]"""
+    """One `TF_Filesystem` of a plugin, by its slots. [any thread]
+
+    Nothing is called before `init`.
+
+    Args:
+        tables: The accepted tables; the host's protected copy is used, in the plugin's layout.
+        journal: Records each call; None for a new one.
+
+    Attributes:
+        tables: The tables.
+    """
 
     def __init__(self, tables: FilesystemTables, journal: CallJournal | None = None) -> None:
         super().__init__(journal or CallJournal(), FILESYSTEM, _MEMORY_RULE)
@@ -298,7 +314,11 @@ class SlotFilesystem(SlotCaller, Operations):
         return None if raw is None else decode(raw)
 
     def _lend_name(self, uri: str) -> GuardedMemory:
-        """Return the name that the plugin is given for a URI."""
+        """Return the name that the plugin is given for a URI.
+
+        Raises:
+            Blocked: `translate_name` returned NULL.
+        """
         if not self.has("translate_name"):
             return GuardedMemory.string(encode(default_name(uri)))
         given = GuardedMemory.string(encode(uri))
@@ -357,7 +377,11 @@ def _flag(byte: int) -> bool | int:
 
 
 def open_raw(tables: FilesystemTables, journal: CallJournal | None = None) -> SlotFilesystem:
-    """Return an initialised filesystem."""
+    """Return an initialised filesystem.
+
+    Raises:
+        Blocked: Its `init` failed.
+    """
     made = SlotFilesystem(tables, journal)
     answer = made.init()
     if not answer.ok:

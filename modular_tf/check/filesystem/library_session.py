@@ -55,11 +55,17 @@ _FUNCTIONS = {"allocate": "void *(*)(size_t)", "free": "void(*)(void *)"}
 
 
 class Block(NamedTuple):
-    """Memory that the plugin hands over."""
+    """Memory that the plugin hands over.
 
-    name: str  # the field that leads to it, such as `ops[0].scheme`
-    address: int  # where it begins
-    size: int  # bytes that are known to belong to it
+    Attributes:
+        name: The field that leads to it, such as `ops[0].scheme`.
+        address: Where it begins.
+        size: Bytes that are known to belong to it.
+    """
+
+    name: str
+    address: int
+    size: int
 
 
 class Reference(NamedTuple):
@@ -72,17 +78,22 @@ class Reference(NamedTuple):
 
 
 class Entry:
-    """The bytes of one `TF_FilesystemPluginOps`, and of what it leads to; all of it copied."""
+    """The bytes of one `TF_FilesystemPluginOps`, and of what it leads to; all of it copied.
+
+    Attributes:
+        index: Its place in the array.
+        scheme: Its scheme, None where no string can be read.
+        scheme_address: Where that lies, 0 for NULL.
+        facts: What must be the same each time: scheme, versions, sizes, and the slots.
+    """
 
     def __init__(self, index: int, raw: bytes) -> None:
-        self.index = index  # its place in the array
+        self.index = index
         self._raw = raw
         (address,) = struct.unpack_from("=Q", raw, PLUGIN_OPS.field("scheme").offset)
-        self.scheme_address: int = address  # where that lies, 0 for NULL
-        # Its scheme, None where no string can be read.
+        self.scheme_address: int = address
         self.scheme = read_string(ffi.cast("char *", address)) if address else None
         tables = [self.table(field) for field in TABLES]
-        # What must be the same each time: scheme, versions, sizes, and the slots.
         self.facts = (self.scheme, *((table[:3], _content(table)) for table in tables))
 
     def table(self, field: str) -> Reference:
@@ -110,6 +121,12 @@ class RegistrationMemory:
         num_schemes: As it left it.
         ops: The address of the array of entries.
         entries: Copies of the entries, as far as there is memory.
+
+    Args:
+        library: The mapped plugin.
+
+    Raises:
+        PluginError: The entry is missing or no code (LD-051), or threw (LD-052).
     """
 
     def __init__(self, library: Library) -> None:
@@ -244,7 +261,11 @@ class FilesystemLibrary(LibrarySession):
     _registration: RegistrationMemory | None = None
 
     def call_init_plugin(self) -> RegistrationMemory:
-        """Return what the first call of `TF_InitPlugin` left; that may end the process."""
+        """Return what the first call of `TF_InitPlugin` left; that may end the process.
+
+        Raises:
+            PluginError: It threw, or is no function.
+        """
         self.library()
         if self._registration is None:
             self._registration = self._register()
@@ -318,7 +339,11 @@ class FilesystemLibrary(LibrarySession):
 
 
 def registration_of(fs: FilesystemWorkspace) -> RegistrationMemory:
-    """Call `TF_InitPlugin` once more; what it leaves is the caller's."""
+    """Call `TF_InitPlugin` once more; what it leaves is the caller's.
+
+    Raises:
+        Blocked: It fails.
+    """
     fs.access.journal.enter("TF_InitPlugin(&info)")
     with blocked_by(PluginError):
         return RegistrationMemory(mapped_library(fs.target))

@@ -51,7 +51,13 @@ def file_size_limit(most: int) -> Iterator[None]:
 
 @contextmanager
 def read_only(fs: FilesystemWorkspace, directory: str) -> Iterator[None]:
-    """Forbid changes in a directory within the block, to this thread and every user but root."""
+    """Forbid changes in a directory within the block, to this thread and every user but root.
+
+    A worker process that runs the plugin keeps root's rights.
+
+    Raises:
+        Unsupported: It is not on a local disk, or nothing can be forbidden here.
+    """
     path = local_path(fs, directory)
     if path is None:
         raise Unsupported("rights can be taken away on a local disk only")
@@ -92,6 +98,9 @@ def file_without_room(fs: FilesystemWorkspace, name: str) -> Iterator[str]:
     On a local disk it is a link to a device that is always full. Elsewhere the plugin is set to
     hold one byte at most, by its own option `capacity_bytes`, or the one that the profile's option
     `capacity_option` names.
+
+    Raises:
+        Unsupported: There is no such place.
     """
     uri = fs.path(name)
     neighbour = local_path(fs, fs.make_file(f"beside-{name}"))

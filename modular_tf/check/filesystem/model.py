@@ -41,11 +41,16 @@ def _nothing() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What one operation must answer."""
+    """What one operation must answer.
 
-    codes: Codes  # the codes that fit
-    value: Any = None  # what it must answer beside OK, None where nothing is demanded
-    # Changes the model as OK means; every other code means no change.
+    Attributes:
+        codes: The codes that fit.
+        value: What it must answer beside OK, None where nothing is demanded.
+        effect: Changes the model as OK means; every other code means no change.
+    """
+
+    codes: Codes
+    value: Any = None
     effect: Callable[[], None] = _nothing
 
     def settle(self, code: int) -> None:
@@ -73,10 +78,13 @@ class FilesystemModel:
     Each operation says what a filesystem must answer, and changes nothing: `Expected.settle`
     does, once the answer is known. Files that somebody writes to are as they were at the last
     `append`; what others see of them before they are closed is not specified.
+
+    Attributes:
+        root: The names in the root, each with its directory or content.
     """
 
     def __init__(self) -> None:
-        self.root: Directory = {}  # the names in the root, each with its directory or content
+        self.root: Directory = {}
 
     # -- what is there --------------------------------------------------------------------------
 
@@ -306,6 +314,10 @@ def level_matches(pattern: str, name: str) -> bool:
 
     `*` any letters, `?` one letter, `[abc]`, `[a-c]`, `[^abc]` one of a set or none of it, `\` the
     letter behind it. A `[` that nothing ends matches nothing.
+
+    Args:
+        pattern: Without slashes.
+        name: Likewise.
     """
     if not pattern:
         return not name
@@ -359,10 +371,16 @@ class ModelWalk:
 
     Paths are the model's: relative to the workspace's root. Every method raises `Deviation` where
     the two differ, and `Unsupported` where the filesystem does not offer the operation.
+
+    Args:
+        fs: Empty.
+
+    Attributes:
+        model: What must be there.
     """
 
     def __init__(self, fs: FilesystemWorkspace) -> None:
-        self.model = FilesystemModel()  # what must be there
+        self.model = FilesystemModel()
         self._fs = fs
 
     def uri(self, path: str) -> str:

@@ -180,23 +180,33 @@ def operation(
 
 @dataclass(frozen=True, slots=True)
 class Stat:
-    """What `stat` gave: length in bytes, time in nanoseconds since 1970, kind."""
+    """What `stat` gave: length in bytes, time in nanoseconds since 1970, kind.
+
+    Attributes:
+        directory_byte: The byte of the flag as the plugin left it.
+    """
 
     length: int
     mtime_ns: int
     is_directory: bool
-    directory_byte: int = 0  # the byte of the flag as the plugin left it
+    directory_byte: int = 0
 
 
 class OpenFile:
-    """A file or region that a plugin has opened, until its `cleanup`. [any thread]"""
+    """A file or region that a plugin has opened, until its `cleanup`. [any thread]
+
+    Attributes:
+        opened: The struct that the plugin filled, or the host's object.
+        name: What reports call it, such as `file1`.
+        is_open: Whether `cleanup` has not been called yet.
+    """
 
     table: ClassVar[str]
 
     def __init__(self, caller: Callable[..., Answer], opened: Any, name: str) -> None:
-        self.opened = opened  # the struct that the plugin filled, or the host's object
-        self.name = name  # what reports call it, such as `file1`
-        self.is_open = True  # whether `cleanup` has not been called yet
+        self.opened = opened
+        self.name = name
+        self.is_open = True
         self._caller = caller
 
     def call(self, slot: str, *arguments: Any) -> Answer:
@@ -272,7 +282,11 @@ class Region(OpenFile):
         return int(self.call("length").value)
 
     def content(self) -> bytes:
-        """Return a copy of the bytes."""
+        """Return a copy of the bytes.
+
+        Raises:
+            Deviation: There is no such memory.
+        """
         length = self.length()
         address = self.address() if length else 0
         with suppress(MemoryError, OverflowError):
@@ -459,7 +473,11 @@ class Operations:
 
     @operation("&options &num_options status", default=())
     def get_filesystem_configuration(self) -> None:
-        """Value: a list of `Option`. Returned (raw): the count that was written."""
+        """Value: a list of `Option`. Returned (raw): the count that was written.
+
+        Raises:
+            Deviation: An option is malformed.
+        """
 
     @operation("options status", effect="sets")
     def set_filesystem_configuration(self, options: Sequence[Option]) -> None:

@@ -46,15 +46,22 @@ _REMEDIES = {
 
 
 class Refusal(NamedTuple):
-    """A row: calls that are refused by a code."""
+    """A row: calls that are refused by a code.
 
-    # With the letters of a workspace; then `keeps F` for what must still be there as it was,
-    # `without Y` for what must not be there: `rename_file(X, Y) without Y`.
+    Attributes:
+        calls: With the letters of a workspace; then `keeps F` for what must still be there as it
+            was, `without Y` for what must not be there: `rename_file(X, Y) without Y`.
+        code: The code of each of them.
+        traits: See `Check`; words.
+        consequence: Of its rule; usually that callers cannot distinguish cases.
+        remedy: Of its rule; usually by the code.
+    """
+
     calls: str
-    code: Code  # the code of each of them
-    traits: str  # see `Check`; words
-    consequence: str = _WRONG  # of its rule; usually that callers cannot distinguish cases
-    remedy: str = ""  # of its rule; usually by the code
+    code: Code
+    traits: str
+    consequence: str = _WRONG
+    remedy: str = ""
 
     @property
     def each(self) -> list[tuple[str, list[str]]]:
@@ -79,7 +86,13 @@ def refusals(
     suite: Suite, rows: Mapping[str, tuple[str, Code, str] | tuple[str, Code, str, str, str]],
     source: str = "",
 ) -> None:  # fmt: skip
-    """Add a check for each row; see `Refusal` for what is in one."""
+    """Add a check for each row; see `Refusal` for what is in one.
+
+    Args:
+        suite: Of the checks.
+        rows: By the ids of their rules.
+        source: Of the rules, where it is not the suite's.
+    """
     for rule_id, row in rows.items():
         one = Refusal(*row)
         rule = (one.requirement, one.consequence, one.remedy or _REMEDIES[one.code], source)

@@ -51,11 +51,22 @@ _STRANGE = frozenset({"", ".", ".."})
 
 
 class FilesystemSession(Session):
-    """One filesystem of one plugin."""
+    """One filesystem of one plugin.
+
+    Attributes:
+        access: The filesystem, initialised.
+
+    Args:
+        target: What to load and how to reach it.
+
+    Raises:
+        Blocked: It offers no such scheme, its tables were refused, or its `init` failed.
+        ModularTFError: It cannot be loaded.
+    """
 
     def __init__(self, target: Target) -> None:
         super().__init__(target)
-        self.access: SlotFilesystem | HostFilesystem  # the filesystem, initialised
+        self.access: SlotFilesystem | HostFilesystem
         self._close: Callable[[], object]
         open_access = _by_slots if target.reached is Pass.RAW else _through_host
         self.access, self._close = open_access(target, self.journal)
@@ -77,7 +88,10 @@ class FilesystemSession(Session):
 
     @contextmanager
     def workspace(self, check: Check) -> Iterator[FilesystemWorkspace]:
-        """Make an empty directory for a check, and remove it afterwards."""
+        """Make an empty directory for a check, and remove it afterwards.
+
+        Raises `Breach` where the plugin did harm while it was removed.
+        """
         made = self.new_workspace(check.id)
         try:
             yield made
@@ -102,7 +116,10 @@ class FilesystemSession(Session):
             self.calls[:] = stored
 
     def close(self) -> None:
-        """Remove the directory of all roots, and take the filesystem down."""
+        """Remove the directory of all roots, and take the filesystem down.
+
+        Raises `Breach` where the plugin did harm meanwhile.
+        """
         self._roots.close(self.access)
         self._close()
 
@@ -181,7 +198,13 @@ def workspace_on(
 
 
 class Roots:
-    """Makes and removes the directories of the checks of one process. [one thread]"""
+    """Makes and removes the directories of the checks of one process. [one thread]
+
+    Args:
+        target: What is checked: its root is where they are made, or else its scratch directory
+            for plain paths, or else a host of its own.
+        place: Where they are made instead.
+    """
 
     def __init__(self, target: Target, place: str | None = None) -> None:
         scheme = target.scheme or ""
@@ -236,7 +259,10 @@ class Roots:
                 self._block(answer)
 
     def _block(self, answer: Answer) -> NoReturn:
-        """Block the check, and where its root is the first one all that follow."""
+        """Block the check, and where its root is the first one all that follow.
+
+        A root is asked for only there: the place of one that worked is right.
+        """
         is_first = self._made == 1
         message, found = f"nothing can be made below {self._place}", code_found(answer)
         blocked = Blocked(message, found=found, wants_root=is_first)

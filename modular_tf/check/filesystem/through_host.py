@@ -39,6 +39,16 @@ class HostFilesystem(Operations):
 
     What differs from the slots is what the host promises: the end of a file is a short read with
     code OUT_OF_RANGE here, so that checks see both alike; counts that C functions return are None.
+
+    Args:
+        filesystem: As the service has it.
+        tables: The plugin's.
+        journal: Records each call; None for a new one.
+
+    Attributes:
+        filesystem: The filesystem.
+        journal: Records each call.
+        heap: Sees the harm that calls do.
     """
 
     def __init__(
@@ -131,7 +141,12 @@ class HostFilesystem(Operations):
         return answer
 
     def _ask(self, slot: str, arguments: str, operation: Callable[[], Any]) -> Answer:
-        """Call an operation and turn what it raises into an answer."""
+        """Call an operation and turn what it raises into an answer.
+
+        Raises:
+            Unsupported: It is UNIMPLEMENTED, and the plugin has no such slot.
+            Breach: The plugin did harm.
+        """
         call = f"{slot}({arguments})"
         self.journal.enter(call)
         try:

@@ -178,7 +178,11 @@ def _end(fs: FilesystemWorkspace, answer: Answer) -> None:
 
 
 def _started(fs: FilesystemWorkspace) -> int:
-    """Start a transaction and return its token."""
+    """Start a transaction and return its token.
+
+    Raises:
+        Blocked: There is none.
+    """
     answer = fs.start_transaction()
     if not answer.ok or answer.value in _NONE:
         raise Blocked("no transaction could be started", "FS-302", found=code_found(answer))
@@ -267,7 +271,12 @@ def keys_are_not_offered(fs: FilesystemWorkspace) -> None:
 
 
 def _listed(fs: FilesystemWorkspace) -> list[Option]:
-    """Return the options."""
+    """Return the options.
+
+    Raises:
+        Deviation: They cannot be listed.
+        Unsupported: There are none.
+    """
     options = _all_listed(fs)
     if not options:
         raise Unsupported("there are no options")
@@ -275,7 +284,11 @@ def _listed(fs: FilesystemWorkspace) -> list[Option]:
 
 
 def _all_listed(fs: FilesystemWorkspace) -> list[Option]:
-    """Return the options, of which there may be none."""
+    """Return the options, of which there may be none.
+
+    Raises:
+        Deviation: They cannot be listed.
+    """
     answer = fs.get_filesystem_configuration()
     options: list[Option] = answer.must_be_ok()
     number = answer.returned

@@ -212,7 +212,11 @@ def threads_translate_at_once(fs: FilesystemWorkspace) -> None:
 
 
 def _name_of(fs: FilesystemWorkspace, uri: str) -> str:
-    """Return the translation of a URI."""
+    """Return the translation of a URI.
+
+    Raises:
+        Deviation: It is NULL.
+    """
     value: str | None = fs.translate_name(uri).must_be_ok()
     if value is None:
         raise Deviation(f"translate_name({uri:.80}) is NULL", expected="a string")

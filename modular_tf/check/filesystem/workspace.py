@@ -38,14 +38,20 @@ _ABOUT = {slot: op.about for table in TABLES.values() for slot, op in table.item
 
 
 class FilesystemWorkspace(Operations):
-    """What a check of a filesystem is given: its operations, and an empty directory."""
+    """What a check of a filesystem is given: its operations, and an empty directory.
+
+    Attributes:
+        access: The filesystem, by its slots or through the host.
+        root: The URI of an empty directory of this check alone, without a trailing slash.
+        target: What is checked, and how it is reached.
+        random: Seeded by the run's seed and the check's id.
+    """
 
     def __init__(self, access: Access, root: str, target: Target, random: Random) -> None:
-        self.access = access  # the filesystem, by its slots or through the host
-        # The URI of an empty directory of this check alone, without a trailing slash.
+        self.access = access
         self.root = root
-        self.target = target  # what is checked, and how it is reached
-        self.random = random  # seeded by the run's seed and the check's id
+        self.target = target
+        self.random = random
 
     def call(self, slot: str, *arguments: Any) -> Answer:
         """Call one of `OPERATIONS` with the inputs of its row."""
@@ -229,7 +235,10 @@ def long_content(options: Options) -> bytes:
 
 
 def write_prepared_files(folder: str, options: Options) -> None:
-    """Write the files into a folder, for a server to serve them; it is made where it is missing."""
+    """Write the files into a folder, for a server to serve them; it is made where it is missing.
+
+    Raises `OSError` where a file cannot be written, or something else stands in its place.
+    """
     os.makedirs(folder, exist_ok=True)
     for name, content in {**_FILES, _LONG: long_content(options)}.items():
         path = os.path.join(folder, name)

@@ -34,7 +34,10 @@ class LostCallError(Exception):
 
 
 class Kernels:
-    """The kernels of a plugin, and the devices that they work on. [any thread]"""
+    """The kernels of a plugin, and the devices that they work on. [any thread]
+
+    `kernels` are in the plugin's order; `lost_calls` are those of `Target`.
+    """
 
     def __init__(
         self,
@@ -63,7 +66,12 @@ class Kernels:
         return next((d for d in self._devices if is_any or d.device_type == wanted), None)
 
     def prepare(self, sample: Sample) -> PreparedKernel:
-        """Return a new kernel object for a sample."""
+        """Return a new kernel object for a sample.
+
+        Raises:
+            ModularTFError: The plugin cannot make it.
+            LostCallError: It ended a process before.
+        """
         registration = sample.registration
         with self._called(sample.call("create")):
             device = self.device_of(registration)
@@ -73,7 +81,12 @@ class Kernels:
             return PreparedKernel(registration, sample.node, sample.definition, site)
 
     def run(self, kernel: PreparedKernel, sample: Sample) -> list[Output]:
-        """Have a kernel object compute a sample, and return what came out."""
+        """Have a kernel object compute a sample, and return what came out.
+
+        Raises:
+            ModularTFError: The kernel failed.
+            LostCallError: It ended a process before.
+        """
         outputs = self.compute(kernel, sample, self.placed(kernel, sample))
         kinds = kernel.node.output_types
         return [

@@ -55,13 +55,21 @@ class SampleTensor(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """One call of one kernel."""
+    """One call of one kernel.
 
-    registration: KernelRegistration  # the kernel
-    definition: OpDefinition  # of its operation
-    node: Node  # the call without its tensors
-    tensors: tuple[SampleTensor, ...]  # all that go in
-    form: Form  # what they look like
+    Attributes:
+        registration: The kernel.
+        definition: Of its operation.
+        node: The call without its tensors.
+        tensors: All that go in.
+        form: What they look like.
+    """
+
+    registration: KernelRegistration
+    definition: OpDefinition
+    node: Node
+    tensors: tuple[SampleTensor, ...]
+    form: Form
 
     def call(self, step: str) -> str:
         """Return how reports show a step; no other kernel of the operation is told apart by it."""
@@ -78,7 +86,10 @@ class NoSampleError(Exception):
 def sample_of(
     registration: KernelRegistration, definition: OpDefinition, form: Form, numbers: random.Random
 ) -> Sample:
-    """Return a call of a kernel."""
+    """Return a call of a kernel.
+
+    Raises `NoSampleError` where an input or attribute is of a kind that cannot be made up.
+    """
     attrs = _types(registration, definition)
     groups = [_tensors(arg, attrs, form, numbers) for arg in definition.inputs]
     types = [
@@ -285,7 +296,10 @@ _REFERENCES: Mapping[str, Reference] = {
 
 
 def reference_of(sample: Sample) -> list[Output] | None:
-    """Return what a sample should give, None where that is not known."""
+    """Return what a sample should give, None where that is not known.
+
+    Raises `Unsupported` where numpy is not installed.
+    """
     compute = _REFERENCES.get(sample.node.op)
     kinds = (*sample.node.input_types, *sample.node.output_types)
     if compute is None or not all(kind.name in _KINDS for kind in kinds):

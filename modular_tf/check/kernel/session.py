@@ -61,10 +61,19 @@ class KernelLibrary(LibrarySession):
 
 
 class KernelSession(Session):
-    """All kernels of one plugin."""
+    """All kernels of one plugin.
+
+    Attributes:
+        kernels: Makes kernel objects and has them compute.
+    """
 
     def __init__(self, target: Target) -> None:
-        """Load the plugin and, for kernels of the host's processor, the device of this package."""
+        """Load the plugin and, for kernels of the host's processor, the device of this package.
+
+        Raises:
+            Blocked: It registers no kernels.
+            ModularTFError: It cannot be loaded.
+        """
         super().__init__(target)
         with temporary_state(target.scratch):
             self._service = opened_service(target, bundled=True)
@@ -79,7 +88,6 @@ class KernelSession(Session):
         ]
         if not kernels:
             raise Blocked(f"the plugin registers no kernels of {', '.join(ops)}")
-        # Makes kernel objects and has them compute.
         self.kernels = Kernels(self._service, kernels, target.lost_calls, self.journal)
 
     @computed_once
@@ -88,7 +96,10 @@ class KernelSession(Session):
 
     @property
     def survey(self) -> Survey:
-        """What became of one call of each kernel and more, which the first check makes."""
+        """What became of one call of each kernel and more, which the first check makes.
+
+        Raises `Unsupported` where no kernel could be called.
+        """
         survey = self._survey
         if not survey.working and not survey.failures:
             why = next(iter(survey.uncalled.values()), "there are none")
@@ -124,12 +135,17 @@ class Survey:
 
     That a kernel reports a failure for inputs which were made up is no fault: a sample may mean
     nothing to its operation.
+
+    Attributes:
+        working: One for each kernel that computes one.
+        failures: All that failed.
+        uncalled: Why some kernels were not called, by what they are.
     """
 
     def __init__(self, kernels: Kernels, numbers: Random) -> None:
-        self.working: list[Working] = []  # one for each kernel that computes one
-        self.failures: list[Failure] = []  # all that failed
-        self.uncalled: dict[str, str] = {}  # why some kernels were not called, by what they are
+        self.working: list[Working] = []
+        self.failures: list[Failure] = []
+        self.uncalled: dict[str, str] = {}
         for registration in kernels.kernels:
             name = f"{registration.op} ({registration.where})"
             definition = kernels.definition_of(registration)

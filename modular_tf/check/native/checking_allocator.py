@@ -31,12 +31,19 @@ _CDECLS = {
 
 
 class HeapUse(NamedTuple):
-    """What the plugin has of the heap; the host's own memory is not counted."""
+    """What the plugin has of the heap; the host's own memory is not counted.
 
-    live_blocks: int  # blocks that were allocated in brackets and not freed yet, by whomever
-    live_bytes: int  # how much was asked for in them
-    allocations: int  # blocks that were ever allocated in brackets
-    violations: int  # how often the heap was misused, in brackets or not
+    Attributes:
+        live_blocks: Blocks that were allocated in brackets and not freed yet, by whomever.
+        live_bytes: How much was asked for in them.
+        allocations: Blocks that were ever allocated in brackets.
+        violations: How often the heap was misused, in brackets or not.
+    """
+
+    live_blocks: int
+    live_bytes: int
+    allocations: int
+    violations: int
 
 
 class CheckingAllocator:
@@ -61,7 +68,11 @@ class CheckingAllocator:
         return HeapUse(int(signed[0]), int(signed[1]), int(counters[2]), int(counters[3]))
 
     def inspect(self, *, deep: bool = False) -> int:
-        """Look at the guards of blocks, `deep` of freed ones too; return the violations by now."""
+        """Look at the guards of the plugin's blocks; return how many violations there are by now.
+
+        Args:
+            deep: Look also at freed memory that is still kept, of the host too.
+        """
         return int(self._inspect(int(deep)))
 
     def violation(self, index: int) -> str | None:
@@ -91,7 +102,12 @@ def allocator_path() -> str | None:
 
 
 def preload_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return an environment whose processes run with the checking allocator, if there is one."""
+    """Return an environment whose processes run with the checking allocator, if there is one.
+
+    Args:
+        environment: What they have besides; a library that is preloaded already stays so. Beside a
+            sanitizer's there is no room for another allocator.
+    """
     others = preloaded(environment)
     path = allocator_path()
     if not path or sanitizer_of_process() or any(map(is_sanitizer_library, others)):

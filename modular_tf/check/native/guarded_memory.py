@@ -17,14 +17,22 @@ _WORD = 8
 class GuardedMemory:
     """A block of an exact size that shows writes beside it.
 
-    The memory lives as long as this object; the owner of `pointer` must keep it. A fresh block
-    holds `content`, and zeros behind that. Its address is `shift` beside a multiple of 64.
+    The memory lives as long as this object; the owner of `pointer` must keep it. A fresh
+    block holds `content`, and zeros behind that. Its address is a multiple of 8.
+
+    Attributes:
+        size: Bytes that the borrower may use.
+        pointer: Where they begin, as a `char *`.
+
+    Args:
+        size: Of the block.
+        content: What it holds at first, at most `size` bytes.
     """
 
     __slots__ = ("_content", "_guarded", "_memory", "pointer", "size")
 
     def __init__(self, size: int, content: bytes = b"", *, shift: int = 0) -> None:
-        self.size = size  # bytes that the borrower may use
+        self.size = size
         self._memory = ffi.new("char[]", 2 * GUARD + size + _ALIGNMENT + shift)
         start = -int(ffi.cast("uintptr_t", self._memory)) % _ALIGNMENT + shift
         self.pointer: Any = ffi.cast("char *", self._memory) + start + GUARD

@@ -23,12 +23,19 @@ _CDECLS = {
 
 
 class StatusContent(NamedTuple):
-    """What a status held after a call."""
+    """What a status held after a call.
 
-    code: int  # its code, 0 where it was not set
-    message: str  # its message, undecodable bytes replaced
-    is_text: bool  # whether the message was UTF-8
-    touched: bool  # whether it was set
+    Attributes:
+        code: Its code, 0 where it was not set.
+        message: Its message, undecodable bytes replaced.
+        is_text: Whether the message was UTF-8.
+        touched: Whether it was set.
+    """
+
+    code: int
+    message: str
+    is_text: bool
+    touched: bool
 
 
 @cache
@@ -43,13 +50,19 @@ class RawStatus:
 
     It is OK, as every host presets it, yet holds a text that `TF_SetStatus` removes, whatever code
     it is given: so it shows whether the plugin set it.
+
+    Attributes:
+        pointer: The `TF_Status *`.
+
+    Args:
+        poisoned: Preset it to UNKNOWN instead.
     """
 
     __slots__ = ("_f", "pointer")
 
     def __init__(self, *, poisoned: bool = False) -> None:
         self._f = _functions()
-        self.pointer = self._f["TF_NewStatus"]()  # the `TF_Status *`
+        self.pointer = self._f["TF_NewStatus"]()
         self._f["TF_SetStatus"](self.pointer, _POISON, _SENTINEL)
         if not poisoned:
             # The runtime's own call would drop the text; the code is the first field (status.h).

@@ -31,7 +31,11 @@ class _Sets(ctypes.Structure):
 
 @contextmanager
 def without_write_override() -> Iterator[None]:
-    """Let permissions hold for the calling thread within the block, even where it is root's."""
+    """Let permissions hold for the calling thread within the block, even where it is root's.
+
+    Raises:
+        OSError: The system refuses.
+    """
     before = _call("capget")
     within = type(before)(*before)
     within[0].effective &= ~_OVERRIDES

@@ -73,7 +73,11 @@ def _with_rule(outcome: Outcome) -> dict[str, Any]:
 
 
 def read_report(path: str) -> Report:
-    """Read what `modular-tf check --json` has written before."""
+    """Read what `modular-tf check --json` has written before.
+
+    Raises:
+        ConfigError: The file cannot be read, or is no such report.
+    """
     try:
         with open(path, encoding="utf-8") as stream:
             value = json.load(stream)

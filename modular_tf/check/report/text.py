@@ -39,12 +39,19 @@ _STYLES = {
 
 
 class Line(NamedTuple):
-    """A line of text, of which one word may have a style."""
+    """A line of text, of which one word may have a style.
 
-    before: str  # the text before that word
-    style: str = ""  # `good`, `bad`, `open`, `warning` or `label`; "" for none
-    word: str = ""  # the word
-    after: str = ""  # the text after it
+    Attributes:
+        before: The text before that word.
+        style: `good`, `bad`, `open`, `warning` or `label`; "" for none.
+        word: The word.
+        after: The text after it.
+    """
+
+    before: str
+    style: str = ""
+    word: str = ""
+    after: str = ""
 
     def __str__(self) -> str:
         return f"{self.before}{self.word}{self.after}"

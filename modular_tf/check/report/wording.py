@@ -156,7 +156,10 @@ def _place_of(incident: Incident) -> str:
 
 
 def facts(outcome: Outcome, plugin: str = "") -> Iterator[tuple[str, Sequence[str]]]:
-    """Yield names and lines: what the rule requires, what was found, the calls, what to do."""
+    """Yield names and lines: what the rule requires, what was found, the calls, what to do.
+
+    Native frames are shown without the folder of `plugin`, a path.
+    """
     incident = outcome.incident
     tried, stated = all_checks()[outcome.check_id].rule, rule_of(outcome)
     if incident is not None or stated is not tried:
@@ -232,11 +235,15 @@ def facts_of_check(check: Check) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Outcomes that have, as far as can be seen, one cause."""
+    """Outcomes that have, as far as can be seen, one cause.
 
-    # The outcome to report in full: of the lowest level, with the fewest calls before it.
+    Attributes:
+        first: The outcome to report in full: of the lowest level, with the fewest calls before it.
+        outcomes: All of them, in the order of the report.
+    """
+
     first: Outcome
-    outcomes: tuple[Outcome, ...]  # all of them, in the order of the report
+    outcomes: tuple[Outcome, ...]
 
     @property
     def check_ids(self) -> list[str]:

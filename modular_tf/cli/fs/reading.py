@@ -78,7 +78,10 @@ def first_lines(file: RandomAccessFile, count: int) -> Iterator[bytes]:
 
 
 def last_lines(file: RandomAccessFile, count: int, length: int) -> Iterator[bytes | memoryview]:
-    """Yield the last lines of a file; `DataLossError` if it is shorter than when it was opened."""
+    """Yield the last lines of a file of this length, read in blocks from its end.
+
+    `DataLossError` if the file has become shorter than it was when it was opened.
+    """
     blocks: list[bytes] = []
     start, step, are_held = length, _FIRST_BLOCK, True
     while count and start:
@@ -107,7 +110,10 @@ def last_lines(file: RandomAccessFile, count: int, length: int) -> Iterator[byte
 def _write_parts(
     call: Invocation, uris: Sequence[str], part: Part, *, headings: bool, end: int | None = None
 ) -> Exit:
-    """Write the part of each file that `part` yields; the next ones are read meanwhile."""
+    """Write the part of each file that `part` yields, with `headings` where there are several.
+
+    Nothing past `end` is read. The parts of files that come next are read while one is written.
+    """
     if call.json:
         report_error("this writes the bytes of files; --json cannot go with it")
         return Exit.USAGE

@@ -35,7 +35,10 @@ _SECOND_NS = 10**9  # the resolution of the times that stores keep
 
 
 class _Changes(FileWork):
-    """The work of a verb, and what it has changed: lines of a rehearsal, or entries of the JSON."""
+    """The work of a verb, with what it has changed: lines of a rehearsal, or entries of the JSON.
+
+    `words` are the kinds of its changes, the first of which the summary counts.
+    """
 
     def __init__(
         self,

@@ -60,7 +60,12 @@ def human_readable_option(condition: str = "") -> Callable[[Any], Any]:
 
 
 class Rules(NamedTuple):
-    """The rules of work on many files; `filters` are whether files are included, and a pattern."""
+    """The rules of work on many files.
+
+    With `dry_run` nothing is changed, and what would be is reported. `jobs` is None for what the
+    configuration says. With `quiet` no progress and no summary is shown. `filters` are pairs:
+    whether files that match are included, and the pattern.
+    """
 
     dry_run: bool
     jobs: int | None
@@ -79,7 +84,10 @@ class Rules(NamedTuple):
 
 
 class ManyFilesCommand(Command):
-    """A verb that works on many files: it has the options of `Rules`, and gets them as `rules`."""
+    """A verb that works on many files: it has the options of `Rules`, and gets them as `rules`.
+
+    Its arguments are the meaning of `--dry-run`, and those of `Command`.
+    """
 
     def __init__(self, *, dry_run: str, help: str, **values: Any) -> None:  # noqa: A002
         super().__init__(help=f"{inspect.cleandoc(help)}\n\n{_FILTERS}", **values)
@@ -115,7 +123,11 @@ class ManyFilesCommand(Command):
 
 
 class FileWork(Job):
-    """A job whose failures are lines on standard error. [main thread; its steps: any thread]"""
+    """A job whose failures are lines on standard error. [main thread; its steps: any thread]
+
+    Without `jobs`, the configuration of the service decides how many files are worked on at once.
+    With `quiet` no progress and no summary is shown.
+    """
 
     def __init__(
         self,
@@ -164,7 +176,10 @@ class FileWork(Job):
             raise UnimplementedError(f"{error.message}; {hint}", path=uri) from error
 
     def matching(self, pattern: str) -> list[str]:
-        """Return the URIs that match; keys without a path are failures. [main thread]"""
+        """Return the URIs that match a pattern; keys that match and have no path are failures.
+
+        [main thread, while no other one lists]
+        """
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", IncompleteListingWarning)
             matches = self.location(pattern).filesystem.get_matching_paths(pattern)
@@ -178,7 +193,11 @@ class FileWork(Job):
         return matches
 
     def expand(self, uri: str) -> list[Location]:
-        """Return the locations that a URI names: itself if it exists, or what matches it."""
+        """Return the locations that a URI names: itself, or what matches it as a pattern.
+
+        A name that exists as it is written is never a pattern. Within one level of a path, `*` and
+        `?` match any characters or one, `[...]` matches a set, and a backslash escapes.
+        """
         from modular_tf.filesystem.glob import has_magic, require_plain_host  # noqa: PLC0415  (help needs no plugins)
 
         location = self.location(uri)
@@ -203,7 +222,10 @@ class FileWork(Job):
     # -- progress and the end -----------------------------------------------------------------
 
     def run(self, step: Callable[[Any], object], items: Iterable[Any]) -> None:
-        """Take a step for each item; an interrupt is raised when nothing is under way any more."""
+        """Take a step for each item, and for each that a step adds.
+
+        An interrupt is raised when nothing is under way any more.
+        """
         with terminate_as_interrupt():
             try:
                 super().run(step, items)
@@ -214,7 +236,10 @@ class FileWork(Job):
                 self._progress.clear()
 
     def summarize(self, done: str) -> None:
-        """Write the summary in one line: to a person always, otherwise of more than one file."""
+        """Write the summary: to a person always, otherwise of more than one file.
+
+        It is one line, such as "200 files copied, 12.5 MiB in 0.9 s, 13.9 MiB/s".
+        """
         totals = self.totals
         if self._quiet or not (sys.stderr.isatty() or max(totals.files, totals.known) > 1):
             return

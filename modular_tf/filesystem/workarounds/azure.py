@@ -91,7 +91,10 @@ class Azure(ObjectStore):
 
     @classmethod
     def server(cls, uri: str, environment: Mapping[str, str]) -> Server | None:  # noqa: ARG003
-        """Return the server that a variable names: with a dead one every call retries for long."""
+        """Return the server that a variable names.
+
+        With a dead endpoint every call retries for half a minute, and throws a C++ exception.
+        """
         if named := named_server(environment, "TF_AZURE_STORAGE_BLOB_ENDPOINT"):
             return named
         if "TF_AZURE_USE_DEV_STORAGE" in environment:
@@ -139,7 +142,10 @@ class Azure(ObjectStore):
         return self._held_writer(uri)
 
     def after_fork_in_child(self, *, reinitialise: bool = False) -> None:
-        """Leave the parent's files, and the destructors, one of which waits for a lost thread."""
+        """Leave the parent's files; the child will exit without the plugin's destructors.
+
+        One of those waits for a thread that stayed in the parent.
+        """
         if not self.is_in_worker:
             lib.mtf_exit_without_inherited_destructors()
         super().after_fork_in_child(reinitialise=reinitialise)
@@ -148,8 +154,10 @@ class Azure(ObjectStore):
 class CountedReader(RandomAccessFile):
     """Finds out where a read returned more bytes than came, or the beginning of a longer file.
 
-    The plugin returns the number that the length promised. So the last byte of the memory is set
-    before the read; if it stays, or the file ends, `length` is called to compare. [any thread]
+    The plugin asks for the length, then for the bytes, and returns the number that the length
+    promised. So the last byte of the memory is set before the read. If it has that value
+    afterwards, or the read ends at the end of the file, `length` is called for the present length;
+    if the read does not fit it, that is an `AbortedError`. [any thread]
     """
 
     __slots__ = ("_file", "_length")
@@ -190,7 +198,11 @@ _closing_leaked = ForkLock()
 
 
 def close_leaked(files: str) -> None:
-    """Close descriptors of deleted temporary files whose path matches `files`. [any thread]"""
+    """Close the descriptors of deleted temporary files that are open now. [any thread]
+
+    `files` is a regular expression for their whole paths. Only a descriptor that is open for
+    reading and writing counts, as `mkstemp` opens it.
+    """
     deleted = re.compile(rf"(?:{files}) \(deleted\)")
     with _closing_leaked:
         for descriptor in _may_be_open():

@@ -29,9 +29,11 @@ _PORTS = {"http": 80, "https": 443}
 
 
 class Server(NamedTuple):
-    """The server of a plugin, and the `variable` that names it, if one does.
+    """The server of a plugin, and the setting that names it.
 
-    `assumes_tls`: it has no scheme. `is_default`: nothing names it, so only its name is resolved.
+    `variable` names it; None where the URI or the plugin does. `assumes_tls`: the variable has no
+    scheme, so the plugin speaks TLS. `is_default`: no setting names the server, so that only its
+    name is resolved: without an address the machine has no network.
     """
 
     url: str
@@ -76,7 +78,12 @@ class _Check:
 
 
 class Endpoints:
-    """Connects to a plugin's servers every few seconds, if no proxy does. [any thread]"""
+    """Opens a TCP connection to a plugin's servers every few seconds. [any thread]
+
+    A server behind a proxy is not checked: only the proxy can reach it. `server_of` returns the
+    server for a URI, None where it is not known; `environment` are the variables that the plugin
+    sees.
+    """
 
     def __init__(
         self,
@@ -90,7 +97,10 @@ class Endpoints:
         self._checks: dict[Server, _Check] = {}
 
     def require(self, operation: str, uri: str) -> None:
-        """Return if the server of a URI accepted a connection recently, or is not known."""
+        """Return if the server of a URI accepted a connection recently, or is not known.
+
+        `UnavailableError` if it accepts none, `ResourceExhaustedError` without a free descriptor.
+        """
         server = self.server_of(uri)
         if server is None:
             return
@@ -136,7 +146,10 @@ class Endpoints:
         return check
 
     def _connect_now(self, server: Server, check: _Check) -> None:
-        """Check a server in a thread, as resolving may take for ever; the lock is held."""
+        """Check a server, and keep the result. Called with the lock of the check.
+
+        Nothing bounds the time that the system takes to resolve a name, so a thread does all of it.
+        """
         begin = time.monotonic()
         ended: list[Exception | None] = []
         resolved: list[bool] = []
@@ -170,7 +183,10 @@ class Endpoints:
             check.until = now + _BAD_FOR_S if now - begin > _LONG_S else 0.0
 
     def _reach(self, server: Server, end: float, resolved: list[bool]) -> None:
-        """Connect to one address of a server; `resolved` gets an element when it has addresses."""
+        """Connect to one address of a server; `OSError` or `ValueError` where none accepts.
+
+        `resolved` gets an element when the name of the server has addresses.
+        """
         parts = urlsplit(server.url)
         if _is_behind_proxy(parts.scheme, parts.netloc, self._environment):
             return

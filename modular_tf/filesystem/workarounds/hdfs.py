@@ -28,7 +28,10 @@ class Hdfs(Store):
         self._has_library = self.is_in_worker  # whose plugin opens it there
 
     def require(self, operation: str, uri: str) -> None:
-        """Return if the library can be opened; `UnavailableError` says why not, by each place."""
+        """Return if the library can be opened, by any of its places.
+
+        Else the message of `UnavailableError` has the dynamic linker's reason for each place.
+        """
         if self._has_library:
             return
         reasons = []

@@ -83,7 +83,10 @@ class Http(Store):
             return False
 
     def stat(self, uri: str) -> FileStatistics:
-        """Return the length of a file; bytes are counted where the plugin misses the header."""
+        """Return the length of a file; the bytes are counted where the server does not report it.
+
+        The plugin sees no other spelling of the header than "Content-Length".
+        """
         version = self._statistics.version
         if (found := self._statistics.get(uri)) is not None:
             return found
@@ -204,7 +207,10 @@ class HttpFile(RandomAccessFile):
         return honours[host]
 
     def _hold_all(self, n: int) -> None:
-        """Keep the whole file, which has more than `n` bytes, by reads that grow."""
+        """Read and keep the whole file, which has more than `n` bytes, by reads that grow.
+
+        The plugin would fetch all of it to report its length.
+        """
         while (n := _GROWTH * n) <= _MAX_LENGTH:
             with suppress(_OverflowError):
                 self._held = self._read(0, n)
@@ -222,7 +228,10 @@ class HttpFile(RandomAccessFile):
 
 
 def require_descriptors(free: int, operation: str, uri: str, plugin: str) -> None:
-    """Raise `ResourceExhaustedError` if fewer descriptors are `free`, as the plugin leaks them."""
+    """Raise `ResourceExhaustedError` if fewer file descriptors are `free` in this process.
+
+    The plugin has leaked too many then, or none is left.
+    """
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     try:
         used = sum(1 for _ in _DESCRIPTORS.iterdir())

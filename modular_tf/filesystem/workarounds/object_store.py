@@ -118,7 +118,11 @@ class ObjectStore(Store):
     # -- what exists --------------------------------------------------------------------------
 
     def _find(self, uri: str, operation: str, *, is_root: bool) -> FileStatistics | None:  # noqa: ARG002
-        """Return the statistics of a path of `store_uri`, None if nothing exists there."""
+        """Return the statistics of a path, None if nothing exists there.
+
+        Each plugin reports that reliably by one of its operations only. The URI is that of
+        `store_uri`; a root is a whole bucket or container; messages name the operation.
+        """
         with suppress(NotFoundError):
             return Store.stat(self, uri)
         return None
@@ -221,7 +225,10 @@ class ObjectStore(Store):
         is_thorough: bool = True,
         with_statistics: bool = False,  # noqa: ARG002  (plugins list names alone)
     ) -> Listing:
-        """Return the names in a directory; keys with '//' take a request of their own."""
+        """Return the names in a directory, and what else is there that no path leads to.
+
+        Plugins list no keys with a doubled slash, so these take a request of their own.
+        """
         listed = self.listed_names(store_uri(uri))
         if not listed:
             self._require_directory("get_children", uri)
@@ -233,7 +240,10 @@ class ObjectStore(Store):
         return found
 
     def is_file_and_directory(self, uri: str) -> bool:
-        """Return whether an object has this name, and others lie below it."""
+        """Return whether an object has this name, and others lie below it.
+
+        Where the store may not be listed, its files are read by their names alone.
+        """
         if depth_of(uri) <= self.root_depth:
             return False
         with suppress(NotFoundError, PermissionDeniedError):

@@ -101,7 +101,10 @@ class S3(ObjectStore):
 
     @classmethod
     def server(cls, uri: str, environment: Mapping[str, str]) -> Server | None:  # noqa: ARG003
-        """Return the server of the variables, or the default; a dead one is retried for long."""
+        """Return the server that the variables name, or the default, without a check of its port.
+
+        With a dead endpoint every call retries for most of a minute, and then says NOT_FOUND.
+        """
         variables = ("S3_ENDPOINT", *_OTHER_ENDPOINTS)
         return named_server(environment, *variables, assumes_tls=True) or Server(
             "https://s3.amazonaws.com", "S3_ENDPOINT", is_default=True
@@ -124,7 +127,10 @@ class S3(ObjectStore):
         return None
 
     def _confirm_missing(self, operation: str, uri: str) -> None:
-        """Return if nothing is there; raise a refusal, unless files beside it were readable."""
+        """Return if nothing is there, or raise why the store does not report that.
+
+        Nothing is requested twice in a directory whose files may be read.
+        """
         if self._readable.get(dirname(uri)):
             return
         try:
@@ -147,7 +153,11 @@ class S3(ObjectStore):
     # -- reading and writing ------------------------------------------------------------------
 
     def _confirmed_length(self, uri: str) -> tuple[int, bytes]:
-        """Confirm the length of the last look-up by one read of the end."""
+        """Confirm the length of the last look-up by one read, since `stat` is two requests.
+
+        A read that is to go one byte past the end gets one byte less. Readers of formats that end
+        with an index, such as Parquet and Zip, read the last bytes next.
+        """
         found = self._found_long.get(uri)
         if found is None:
             return 0, b""
@@ -171,7 +181,10 @@ class S3(ObjectStore):
     # -- lifetime -----------------------------------------------------------------------------
 
     def _close_writers(self, failures: list[ModularTFError]) -> None:
-        """Close writers, and wait until no thread of the SDK is at work under its shutdown."""
+        """Close writers, and wait until the threads of the SDK are idle.
+
+        A cleanup must not shut the SDK down under a thread that has just sent a file.
+        """
         super()._close_writers(failures)
         if not self.is_in_worker:
             wait_until_idle(_MAX_WAIT_FOR_THREADS_S)
@@ -204,7 +217,10 @@ _PAUSE_S = 0.002  # a thread that did not run at all during the pause is waiting
 
 
 def wait_until_idle(patience_s: float) -> bool:
-    """Return whether all threads that Python did not start sleep in time. [any thread]"""
+    """Wait until each thread that Python has not started has ended or sleeps. [any thread]
+
+    Return whether all are idle; False also where the system does not say.
+    """
     end = time.monotonic() + patience_s
     try:
         before = _native_threads()

@@ -87,7 +87,10 @@ class Store(PluginFilesystem):
         *,
         guarded: bool,  # noqa: ARG003
     ) -> list[str]:
-        """Change variables of the plugin; return a sentence for each that the user had set."""
+        """Change variables that the plugin reads; return a sentence for each that the user had set.
+
+        `guarded`: the plugin was bound to all `guarded_functions` of `known_defects.toml`.
+        """
         return []
 
     @classmethod
@@ -142,7 +145,10 @@ class Store(PluginFilesystem):
         return error
 
     def _explained(self, error: ModularTFError, operation: str, uri: str) -> ModularTFError:
-        """Return an error with its cause, its credentials and a remedy, and no secret value."""
+        """Return an error with its cause, the credentials that were used, and a remedy.
+
+        No value of a variable but the address of the server is part of the message.
+        """
         reasons = [text for key, text in self.remedies.items() if re.search(key, error.message)]
         is_refusal = isinstance(error, (PermissionDeniedError, UnauthenticatedError))
         if is_refusal and self.credential_variables:
