@@ -95,6 +95,7 @@ class SlotCaller(ABC):
     Args:
         journal: Records each call.
         table: The C name of the table that calls mean where they name none.
+        memory_rule: The id of the rule that misuse of memory breaks.
     """
 
     def __init__(self, journal: CallJournal, table: str, memory_rule: str) -> None:

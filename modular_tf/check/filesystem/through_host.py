@@ -48,7 +48,6 @@ class HostFilesystem(Operations):
     Attributes:
         filesystem: The filesystem.
         journal: Records each call.
-        heap: Sees the harm that calls do.
     """
 
     def __init__(
