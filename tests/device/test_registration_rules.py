@@ -152,19 +152,6 @@ def test_untouched_sizes_are_no_fault(steered):
         assert platform.device_count() == 2
 
 
-@pytest.mark.parametrize(
-    ("slot", "rule", "called"),
-    [
-        ("destroy_platform", "SE-009", "destroy_platform_fns"),
-        ("destroy_platform_fns", "SE-010", "destroy_platform"),
-    ],
-)
-def test_destroy_functions_are_required(steered, slot, rule, called):
-    spoil(steered, PARAMS, without(slot))
-    assert steered.refused_for() == [rule]
-    assert steered.calls[-3:] == ["destroy_device_fns", "destroy_stream_executor", called]
-
-
 def test_slots_must_be_code(in_child):
     """In a child process, which ends where one is called."""
     slots = [(FNS, slot) for slot in ["get_device_count", *REQUIRED_FNS]]
@@ -206,22 +193,6 @@ def test_a_failing_entry_point_is_an_error_and_nothing_is_torn_down(steered):
         assert (error.rule, error.code) == ("SE-002", code)
         assert text in error.message
         assert steered.calls == ["init"]
-
-
-@pytest.mark.parametrize(
-    ("operation", "rule", "torn_down"),
-    [
-        ("create_device_fns", "SE-021", "destroy_stream_executor"),
-        ("create_stream_executor", "SE-023", "destroy_device_fns"),
-    ],
-)
-def test_a_failing_create_function(steered, operation, rule, torn_down):
-    steered.fail(operation, Code.RESOURCE_EXHAUSTED, "out of handles")
-    error = steered.refusal()
-    assert (error.rule, error.code) == (rule, Code.RESOURCE_EXHAUSTED)
-    assert "out of handles" in error.message
-    # what was created is destroyed, what failed is not
-    assert steered.calls[-3:] == [torn_down, "destroy_platform", "destroy_platform_fns"]
 
 
 def test_a_refused_plugin_is_torn_down_in_tensorflows_order_whatever_throws(steered):

@@ -1,14 +1,10 @@
 /* Kernels of a standard operation and of its counterpart for another type: test_aliased_calls.py. */
-#include <stddef.h>
-
-#include "modular_tf/kernels.h"
-#include "modular_tf/ops.h"
+#include "offering.h"
 
 /* An output like input 0, which holds a number; a scalar is refused. */
 static void compute(TF_OpKernelContext* context, float number) {
   TF_Status* status = TF_NewStatus();
-  TF_Tensor* from = NULL;
-  TF_GetInput(context, 0, &from, status);
+  TF_Tensor* from = input(context, 0, status);
   const int64_t count = TF_TensorElementCount(from);
   if (TF_NumDims(from) != 1) {
     TF_SetStatus(status, TF_INVALID_ARGUMENT, "expected a vector");
@@ -21,8 +17,7 @@ static void compute(TF_OpKernelContext* context, float number) {
     TF_DeleteTensor(to);
   }
   TF_DeleteTensor(from);
-  if (TF_GetCode(status) != TF_OK) TF_OpKernelContext_Failure(context, status);
-  TF_DeleteStatus(status);
+  end(context, status);
 }
 
 static void compute_own(void* kernel, TF_OpKernelContext* context) {
@@ -35,29 +30,12 @@ static void compute_counterpart(void* kernel, TF_OpKernelContext* context) {
   compute(context, 2);
 }
 
-static void offer(const char* op, TF_DataType type, void (*its)(void*, TF_OpKernelContext*)) {
-  TF_Status* status = TF_NewStatus();
-  TF_KernelBuilder* builder = TF_NewKernelBuilder(op, "CPU", NULL, its, NULL);
-  TF_KernelBuilder_TypeConstraint(builder, "T", type, status);
-  TF_RegisterKernelBuilder(op, builder, status);
-  TF_DeleteStatus(status);
-}
-
-static void define(const char* name) {
-  TF_Status* status = TF_NewStatus();
-  TF_OpDefinitionBuilder* op = TF_NewOpDefinitionBuilder(name);
-  TF_OpDefinitionBuilderAddAttr(op, "T: {half, float, double}");
-  TF_OpDefinitionBuilderAddInput(op, "features: T");
-  TF_OpDefinitionBuilderAddOutput(op, "activations: T");
-  TF_RegisterOpDefinition(op, status);
-  TF_DeleteStatus(status);
-}
-
 __attribute__((visibility("default"))) void TF_InitKernel(void) {
-  define("_ITEXElu");
-  define("_ITEXSoftmax");
-  offer("Elu", TF_DOUBLE, compute_own);
-  offer("_ITEXElu", TF_FLOAT, compute_counterpart);
-  offer("_ITEXElu", TF_DOUBLE, compute_counterpart);
-  offer("_ITEXSoftmax", TF_FLOAT, compute_counterpart);
+  const char *attr = "aT: {half, float, double}", *features = "ifeatures: T";
+  define("_ITEXElu", attr, features, "oactivations: T", NULL);
+  define("_ITEXSoftmax", attr, features, "oactivations: T", NULL);
+  enter_for("Elu", TF_DOUBLE, compute_own);
+  enter_for("_ITEXElu", TF_FLOAT, compute_counterpart);
+  enter_for("_ITEXElu", TF_DOUBLE, compute_counterpart);
+  enter_for("_ITEXSoftmax", TF_FLOAT, compute_counterpart);
 }

@@ -3,8 +3,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "modular_tf/kernels.h"
-#include "modular_tf/ops.h"
+#include "offering.h"
 
 /* What tests read and set; CallState tells them where it is. */
 static struct {
@@ -20,20 +19,9 @@ static void* make(TF_OpKernelConstruction* construction) {
   return malloc(1);
 }
 
-static void end(void* kernel) {
+static void destroy(void* kernel) {
   ++state.deleted;
   free(kernel);
-}
-
-static void fail(TF_OpKernelContext* context, TF_Status* status) {
-  if (TF_GetCode(status) != TF_OK) TF_OpKernelContext_Failure(context, status);
-  TF_DeleteStatus(status);
-}
-
-static TF_Tensor* input(TF_OpKernelContext* context, int index, TF_Status* status) {
-  TF_Tensor* tensor = NULL;
-  TF_GetInput(context, index, &tensor, status);
-  return tensor;
 }
 
 /* An output like input 0, whose numbers are those plus `more`. */
@@ -63,7 +51,7 @@ static void call_one_more(void* kernel, TF_OpKernelContext* context) {
   (void)kernel;
   TF_Status* status = TF_NewStatus();
   add(context, 0, 1, status);
-  fail(context, status);
+  end(context, status);
 }
 
 static void call_two(void* kernel, TF_OpKernelContext* context) {
@@ -71,7 +59,7 @@ static void call_two(void* kernel, TF_OpKernelContext* context) {
   TF_Status* status = TF_NewStatus();
   add(context, 0, 1, status);
   if (TF_GetCode(status) == TF_OK) add(context, 1, 2, status);
-  fail(context, status);
+  end(context, status);
 }
 
 static void call_identity(void* kernel, TF_OpKernelContext* context) {
@@ -80,7 +68,7 @@ static void call_identity(void* kernel, TF_OpKernelContext* context) {
   TF_Tensor* tensor = input(context, 0, status);
   TF_SetOutput(context, 0, tensor, status);
   TF_DeleteTensor(tensor);
-  fail(context, status);
+  end(context, status);
 }
 
 /* Does not return before a test lets it. */
@@ -95,7 +83,7 @@ static void call_retain(void* kernel, TF_OpKernelContext* context) {
   TF_Status* status = TF_NewStatus();
   retained = input(context, 0, status);
   if (state.fails) TF_SetStatus(status, TF_OUT_OF_RANGE, "as asked");
-  fail(context, status);
+  end(context, status);
 }
 
 static void call_release(void* kernel, TF_OpKernelContext* context) {
@@ -109,7 +97,7 @@ static void call_fail(void* kernel, TF_OpKernelContext* context) {
   (void)kernel;
   TF_Status* status = TF_NewStatus();
   TF_SetStatus(status, TF_OUT_OF_RANGE, "as asked");
-  fail(context, status);
+  end(context, status);
 }
 
 static void call_state(void* kernel, TF_OpKernelContext* context) {
@@ -118,7 +106,7 @@ static void call_state(void* kernel, TF_OpKernelContext* context) {
   TF_Tensor* to = TF_AllocateOutput(context, 0, TF_INT64, NULL, 0, sizeof(int64_t), status);
   if (to != NULL) *(int64_t*)TF_TensorData(to) = (int64_t)&state;
   TF_DeleteTensor(to);
-  fail(context, status);
+  end(context, status);
 }
 
 static void deallocate(void* data, size_t len, void* argument) {
@@ -139,32 +127,18 @@ static void call_own_memory(void* kernel, TF_OpKernelContext* context) {
   TF_Tensor* made = TF_NewTensor(TF_FLOAT, dims, 1, data, 12, deallocate, NULL);
   TF_SetOutput(context, 0, made, status);
   TF_DeleteTensor(made);
-  fail(context, status);
-}
-
-static void offer(const char* name, const char* in, const char* out, const char* more,
-                  void (*compute)(void*, TF_OpKernelContext*), TF_Status* status) {
-  TF_OpDefinitionBuilder* op = TF_NewOpDefinitionBuilder(name);
-  if (in != NULL) TF_OpDefinitionBuilderAddInput(op, in);
-  if (out != NULL) TF_OpDefinitionBuilderAddOutput(op, out);
-  if (more != NULL) TF_OpDefinitionBuilderAddOutput(op, more);
-  TF_OpDefinitionBuilderSetIsStateful(op, true);
-  TF_RegisterOpDefinition(op, status);
-  TF_KernelBuilder* builder = TF_NewKernelBuilder(name, "CPU", make, compute, end);
-  TF_RegisterKernelBuilder(name, builder, status);
+  end(context, status);
 }
 
 __attribute__((visibility("default"))) void TF_InitKernel(void) {
-  TF_Status* status = TF_NewStatus();
-  offer("CallState", NULL, "address: int64", NULL, call_state, status);
-  offer("CallNothing", NULL, NULL, NULL, call_nothing, status);
-  offer("CallOneMore", "x: float", "y: float", NULL, call_one_more, status);
-  offer("CallTwo", "x: float", "y: float", "z: float", call_two, status);
-  offer("CallIdentity", "x: float", "y: float", NULL, call_identity, status);
-  offer("CallSlow", "x: float", "y: float", NULL, call_slow, status);
-  offer("CallRetain", "x: float", NULL, NULL, call_retain, status);
-  offer("CallRelease", NULL, NULL, NULL, call_release, status);
-  offer("CallFail", "x: float", "y: float", NULL, call_fail, status);
-  offer("CallOwnMemory", NULL, "y: float", NULL, call_own_memory, status);
-  TF_DeleteStatus(status);
+  offer("CallState", make, call_state, destroy, "oaddress: int64", NULL);
+  offer("CallNothing", make, call_nothing, destroy, NULL);
+  offer("CallOneMore", make, call_one_more, destroy, "ix: float", "oy: float", NULL);
+  offer("CallTwo", make, call_two, destroy, "ix: float", "oy: float", "oz: float", NULL);
+  offer("CallIdentity", make, call_identity, destroy, "ix: float", "oy: float", NULL);
+  offer("CallSlow", make, call_slow, destroy, "ix: float", "oy: float", NULL);
+  offer("CallRetain", make, call_retain, destroy, "ix: float", NULL);
+  offer("CallRelease", make, call_release, destroy, NULL);
+  offer("CallFail", make, call_fail, destroy, "ix: float", "oy: float", NULL);
+  offer("CallOwnMemory", make, call_own_memory, destroy, "oy: float", NULL);
 }

@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "modular_tf/kernels_experimental.h"
-#include "modular_tf/ops.h"
+#include "offering.h"
 
 namespace {
 
@@ -20,11 +20,6 @@ alignas(64) char memory[64];
 
 void throwing_deallocator(void*, size_t, void*) { throw std::runtime_error("no memory of mine"); }
 void throwing_number(void*, size_t, void*) { throw 42; }
-
-void end(TF_OpKernelContext* context, TF_Status* status) {
-  if (TF_GetCode(status) != TF_OK) TF_OpKernelContext_Failure(context, status);
-  TF_DeleteStatus(status);
-}
 
 void give_back(TF_OpKernelContext* context, void (*deallocator)(void*, size_t, void*)) {
   const int64_t dims[] = {16};
@@ -85,20 +80,10 @@ void lock_and_throw(void*, TF_OpKernelContext* context) {
   throw std::runtime_error("locked");
 }
 
-void read_value(void*, TF_OpKernelContext* context) {
-  TF_Status* status = TF_NewStatus();
-  TF_Tensor* tensor = nullptr;
-  TF_GetInputTensorFromVariable(context, 0, false, false, false, copy, &tensor, status);
-  if (TF_GetCode(status) == TF_OK) TF_SetOutput(context, 0, tensor, status);
-  TF_DeleteTensor(tensor);
-  end(context, status);
-}
-
 void keep(TF_OpKernelContext* context) {
   TF_Status* status = TF_NewStatus();
   TF_DeleteTensor(kept);
-  kept = nullptr;
-  TF_GetInput(context, 0, &kept, status);
+  kept = input(context, 0, status);
   TF_DeleteStatus(status);
 }
 
@@ -156,29 +141,6 @@ void ask(void*, TF_OpKernelContext* context) {
   end(context, status);
 }
 
-void define(const char* name, const char* first, const char* second, const char* output) {
-  TF_Status* status = TF_NewStatus();
-  TF_OpDefinitionBuilder* op = TF_NewOpDefinitionBuilder(name);
-  if (first != nullptr) TF_OpDefinitionBuilderAddInput(op, first);
-  if (second != nullptr) TF_OpDefinitionBuilderAddInput(op, second);
-  if (output != nullptr) TF_OpDefinitionBuilderAddOutput(op, output);
-  TF_RegisterOpDefinition(op, status);
-  TF_DeleteStatus(status);
-}
-
-void offer(const char* name, TF_KernelBuilder* builder) {
-  TF_Status* status = TF_NewStatus();
-  TF_RegisterKernelBuilder(name, builder, status);
-  TF_DeleteStatus(status);
-}
-
-void offer(const char* name, const char* first, const char* second, const char* output,
-           void (*compute)(void*, TF_OpKernelContext*), void* (*its_create)(TF_OpKernelConstruction*) = nullptr,
-           void (*its_delete)(void*) = nullptr) {
-  define(name, first, second, output);
-  offer(name, TF_NewKernelBuilder(name, "CPU", its_create, compute, its_delete));
-}
-
 }  // namespace
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
@@ -198,25 +160,20 @@ EXPORT int mtf_test_use_and_end() {
 }
 
 EXPORT void TF_InitKernel() {
-  const char *value = "value: float", *variable = "variable: resource";
-  offer("MtfGiveBackThrowing", nullptr, nullptr, nullptr, give_back_throwing);
-  offer("MtfGiveBackThrowingNumber", nullptr, nullptr, nullptr, give_back_throwing_number);
-  offer("MtfOutputOfThrowing", nullptr, nullptr, "output: float", output_of_throwing);
-  offer("MtfAssignThrowing", variable, value, nullptr, assign<throwing_copy>);
-  offer("MtfAssignThrowingNumber", variable, value, nullptr, assign<throwing_copy_of_number>);
-  offer("MtfUpdateThrowing", variable, value, nullptr, update);
-  offer("MtfTemporaryThrowing", nullptr, nullptr, "output: Ref(float)", temporary);
-  offer("MtfLockAndThrow", variable, nullptr, nullptr, lock_and_throw);
-  offer("MtfReadValue", variable, nullptr, value, read_value);
-  offer("MtfKeepAndFail", value, nullptr, nullptr, keep_and_fail);
-  offer("MtfKeepAndThrow", value, nullptr, nullptr, keep_and_throw);
-  offer("MtfLetGo", value, nullptr, nullptr, let_go);
-  offer("MtfThrowingCreate", nullptr, nullptr, nullptr, nothing, throwing_create, count_null);
-  offer("MtfAsk", nullptr, nullptr, nullptr, ask);
-  define("MtfKeepAndFailLater", value, nullptr, nullptr);
-  offer("MtfKeepAndFailLater",
-        TF_NewAsyncKernelBuilder("MtfKeepAndFailLater", "CPU", nullptr, keep_and_fail_later, nullptr));
-  define("MtfNeverDone", value, nullptr, "output: float");
-  offer("MtfNeverDone",
-        TF_NewAsyncKernelBuilder("MtfNeverDone", "CPU", create, never_done, delete_object));
+  const char *value = "ivalue: float", *variable = "ivariable: resource", *output = "ooutput: float";
+  offer("MtfGiveBackThrowing", nullptr, give_back_throwing, nullptr, nullptr);
+  offer("MtfGiveBackThrowingNumber", nullptr, give_back_throwing_number, nullptr, nullptr);
+  offer("MtfOutputOfThrowing", nullptr, output_of_throwing, nullptr, output, nullptr);
+  offer("MtfAssignThrowing", nullptr, assign<throwing_copy>, nullptr, variable, value, nullptr);
+  offer("MtfAssignThrowingNumber", nullptr, assign<throwing_copy_of_number>, nullptr, variable, value, nullptr);
+  offer("MtfUpdateThrowing", nullptr, update, nullptr, variable, value, nullptr);
+  offer("MtfTemporaryThrowing", nullptr, temporary, nullptr, "ooutput: Ref(float)", nullptr);
+  offer("MtfLockAndThrow", nullptr, lock_and_throw, nullptr, variable, nullptr);
+  offer("MtfKeepAndFail", nullptr, keep_and_fail, nullptr, value, nullptr);
+  offer("MtfKeepAndThrow", nullptr, keep_and_throw, nullptr, value, nullptr);
+  offer("MtfLetGo", nullptr, let_go, nullptr, value, nullptr);
+  offer("MtfThrowingCreate", throwing_create, nothing, count_null, nullptr);
+  offer("MtfAsk", nullptr, ask, nullptr, nullptr);
+  offer_asynchronous("MtfKeepAndFailLater", nullptr, keep_and_fail_later, nullptr, value, nullptr);
+  offer_asynchronous("MtfNeverDone", create, never_done, delete_object, value, output, nullptr);
 }

@@ -1,10 +1,8 @@
 /* Kernels of quantized operations, signed and scaled: test_quantized_calls.py. One step of a quantized
  * type is the larger bound of its range by the type's largest value. */
 #include <math.h>
-#include <stddef.h>
 
-#include "modular_tf/kernels.h"
-#include "modular_tf/ops.h"
+#include "offering.h"
 
 enum { INPUTS = 3, OUTPUTS = 3 };
 
@@ -17,7 +15,7 @@ typedef struct {
 
 static void begin(Call* call, TF_OpKernelContext* context) {
   *call = (Call){.context = context, .status = TF_NewStatus()};
-  for (int i = 0; i < INPUTS; ++i) TF_GetInput(context, i, &call->in[i], call->status);
+  for (int i = 0; i < INPUTS; ++i) call->in[i] = input(context, i, call->status);
 }
 
 static void* output(Call* call, int index, TF_DataType type, const int64_t* dims, int rank,
@@ -27,10 +25,10 @@ static void* output(Call* call, int index, TF_DataType type, const int64_t* dims
   return TF_TensorData(call->out[index]);
 }
 
-static void end(Call* call) {
+static void leave(Call* call) {
   for (int i = 0; i < INPUTS; ++i) TF_DeleteTensor(call->in[i]);
   for (int i = 0; i < OUTPUTS; ++i) TF_DeleteTensor(call->out[i]);
-  TF_DeleteStatus(call->status);
+  end(call->context, call->status);
 }
 
 static float number(const Call* call, int index) { return *(float*)TF_TensorData(call->in[index]); }
@@ -56,7 +54,7 @@ static void quantize(void* kernel, TF_OpKernelContext* context) {
   for (int64_t i = 0; i < count; ++i) to[i] = (int8_t)nearbyintf(from[i] / bound * 127);
   *(float*)output(&call, 1, TF_FLOAT, NULL, 0, 4) = -bound;
   *(float*)output(&call, 2, TF_FLOAT, NULL, 0, 4) = bound;
-  end(&call);
+  leave(&call);
 }
 
 static void dequantize(void* kernel, TF_OpKernelContext* context) {
@@ -68,18 +66,10 @@ static void dequantize(void* kernel, TF_OpKernelContext* context) {
   const int8_t* from = TF_TensorData(call.in[0]);
   float* to = like_first(&call, TF_FLOAT, 4, &count);
   for (int64_t i = 0; i < count; ++i) to[i] = (float)from[i] * step;
-  end(&call);
-}
-
-static void offer(const char* op, void (*compute)(void*, TF_OpKernelContext*)) {
-  TF_Status* status = TF_NewStatus();
-  TF_KernelBuilder* builder = TF_NewKernelBuilder(op, "CPU", NULL, compute, NULL);
-  TF_KernelBuilder_TypeConstraint(builder, "T", TF_QINT8, status);
-  TF_RegisterKernelBuilder(op, builder, status);
-  TF_DeleteStatus(status);
+  leave(&call);
 }
 
 __attribute__((visibility("default"))) void TF_InitKernel(void) {
-  offer("QuantizeV2", quantize);
-  offer("Dequantize", dequantize);
+  enter_for("QuantizeV2", TF_QINT8, quantize);
+  enter_for("Dequantize", TF_QINT8, dequantize);
 }

@@ -1,17 +1,9 @@
 // Kernels on tensors of strings: test_strings.py.
 #include <string>
 
-#include "modular_tf/kernels.h"
-#include "modular_tf/ops.h"
-#include "modular_tf/tensor.h"
+#include "offering.h"
 
 namespace {
-
-TF_Tensor* input(TF_OpKernelContext* context, TF_Status* status) {
-  TF_Tensor* tensor = nullptr;
-  TF_GetInput(context, 0, &tensor, status);
-  return tensor;
-}
 
 TF_Tensor* output_like(TF_OpKernelContext* context, const TF_Tensor* like, TF_DataType type,
                        TF_Status* status) {
@@ -23,7 +15,7 @@ TF_Tensor* output_like(TF_OpKernelContext* context, const TF_Tensor* like, TF_Da
 // Each string twice.
 void double_all(void*, TF_OpKernelContext* context) {
   TF_Status* status = TF_NewStatus();
-  TF_Tensor* from = input(context, status);
+  TF_Tensor* from = input(context, 0, status);
   TF_Tensor* to = output_like(context, from, TF_STRING, status);
   const auto* in = static_cast<const TF_TString*>(TF_TensorData(from));
   auto* out = static_cast<TF_TString*>(TF_TensorData(to));
@@ -34,12 +26,12 @@ void double_all(void*, TF_OpKernelContext* context) {
   }
   TF_DeleteTensor(from);
   TF_DeleteTensor(to);
-  TF_DeleteStatus(status);
+  end(context, status);
 }
 
 void measure(void*, TF_OpKernelContext* context) {
   TF_Status* status = TF_NewStatus();
-  TF_Tensor* from = input(context, status);
+  TF_Tensor* from = input(context, 0, status);
   TF_Tensor* to = output_like(context, from, TF_INT64, status);
   const auto* in = static_cast<const TF_TString*>(TF_TensorData(from));
   auto* out = static_cast<int64_t*>(TF_TensorData(to));
@@ -48,33 +40,21 @@ void measure(void*, TF_OpKernelContext* context) {
   }
   TF_DeleteTensor(from);
   TF_DeleteTensor(to);
-  TF_DeleteStatus(status);
+  end(context, status);
 }
 
 void pass_on(void*, TF_OpKernelContext* context) {
   TF_Status* status = TF_NewStatus();
-  TF_Tensor* from = input(context, status);
+  TF_Tensor* from = input(context, 0, status);
   TF_SetOutput(context, 0, from, status);
   TF_DeleteTensor(from);
-  TF_DeleteStatus(status);
-}
-
-void offer(const char* name, const char* in, const char* out, const char* attr,
-           void (*compute)(void*, TF_OpKernelContext*)) {
-  TF_Status* status = TF_NewStatus();
-  TF_OpDefinitionBuilder* op = TF_NewOpDefinitionBuilder(name);
-  if (attr != nullptr) TF_OpDefinitionBuilderAddAttr(op, attr);
-  TF_OpDefinitionBuilderAddInput(op, in);
-  TF_OpDefinitionBuilderAddOutput(op, out);
-  TF_RegisterOpDefinition(op, status);
-  TF_RegisterKernelBuilder(name, TF_NewKernelBuilder(name, "CPU", nullptr, compute, nullptr), status);
-  TF_DeleteStatus(status);
+  end(context, status);
 }
 
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) void TF_InitKernel() {
-  offer("MtfDoubleStrings", "x: string", "y: string", nullptr, double_all);
-  offer("MtfMeasure", "x: string", "y: int64", nullptr, measure);
-  offer("MtfPassOn", "x: T", "y: T", "T: type", pass_on);
+  offer("MtfDoubleStrings", nullptr, double_all, nullptr, "ix: string", "oy: string", nullptr);
+  offer("MtfMeasure", nullptr, measure, nullptr, "ix: string", "oy: int64", nullptr);
+  offer("MtfPassOn", nullptr, pass_on, nullptr, "aT: type", "ix: T", "oy: T", nullptr);
 }

@@ -2,8 +2,7 @@
 #include <atomic>
 #include <thread>
 
-#include "modular_tf/kernels.h"
-#include "modular_tf/ops.h"
+#include "offering.h"
 
 // How many threads have begun and not ended.
 extern "C" __attribute__((visibility("default"))) std::atomic<int> temporary_kernels_running;
@@ -44,14 +43,6 @@ void compute(void* object, TF_OpKernelContext* context, TF_AsyncOpKernelDoneCall
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) void TF_InitKernel() {
-  TF_Status* status = TF_NewStatus();
-  TF_OpDefinitionBuilder* op = TF_NewOpDefinitionBuilder("MtfTemporaryInThread");
-  TF_OpDefinitionBuilderAddAttr(op, "late: bool = false");
-  TF_OpDefinitionBuilderAddOutput(op, "y: float");
-  TF_OpDefinitionBuilderSetIsStateful(op, true);
-  TF_RegisterOpDefinition(op, status);
-  TF_RegisterKernelBuilder(
-      "TemporaryInThread",
-      TF_NewAsyncKernelBuilder("MtfTemporaryInThread", "CPU", create, compute, destroy), status);
-  TF_DeleteStatus(status);
+  offer_asynchronous("MtfTemporaryInThread", create, compute, destroy, "alate: bool = false", "oy: float",
+                     nullptr);
 }

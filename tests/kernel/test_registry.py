@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import linecache
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from itertools import count
 
 import pytest
 
 from modular_tf.errors import ClosedError, NotFoundError
 from modular_tf.kernel.registry import KernelRegistry, PluginKernels
 from modular_tf.rules.kernel import DEFINITION_UNIQUE, KERNEL_UNIQUE, OPERATION_KNOWN
+from tests.fixtures.interrupts import interrupt, points
 from tests.kernel.samples import CONCAT, FLOAT, MATMUL, kernel
 
 OWN = dataclasses.replace(CONCAT, name="OwnConcat", source="liba.so")
@@ -150,73 +148,39 @@ def test_readers_see_all_of_a_plugin_or_nothing(registry):
     assert seen <= {0, len(ops)}
 
 
-class Interrupted(Exception):  # noqa: N818  (what a signal handler raises)
-    pass
-
-
-def at_line(number, act):
-    """Return a trace function that acts once, before the line of that number that a call runs.
-
-    `with` is no such line: between the end of its body and the call that frees the lock no signal
-    handler runs.
-    """
-    lines = iter(range(number, -1, -1))
-    module = sys.modules[KernelRegistry.__module__].__file__
-
-    def trace(frame, event, _argument):
-        if frame.f_code.co_filename != module:
-            return None
-        is_with = linecache.getline(module, frame.f_lineno).lstrip().startswith("with ")
-        if event == "line" and not is_with and next(lines, None) == 0:
-            sys.settrace(None)
-            act()
-        return trace
-
-    return trace
-
-
 OTHER = offer("libc.so", "MatMul")
 
 
-def at_each_line(enter, act):
-    """Have one thing done before each line that another one runs, in a registry of its own."""
-    for number in count():
-        registry, acted = KernelRegistry(lambda: {"MatMul": MATMUL}), []
-        registry.enter(OTHER)
-        sys.settrace(at_line(number, lambda: (acted.append(True), act(registry))))  # noqa: B023
-        try:
-            enter(registry)
-        except Interrupted:
-            pass
-        finally:
-            sys.settrace(None)
-        if not acted:
-            assert number > 40, "it reached the whole of entering"
-            return
-        yield registry
-
-
-def test_a_signal_handler_may_register_in_the_middle():
-    """A debugger's handler comes also between a look and a store, where none of signals does."""
+@pytest.mark.parametrize("instead_of", [None, OTHER])
+def test_a_signal_handler_may_register_in_the_middle(instead_of):
     one, two = offer("liba.so", "MatMul"), offer("libb.so", "MatMul")
-    seen = []
+    plugins = {"liba.so", "libb.so"} | ({"libc.so"} if instead_of is None else set())
 
-    for registry in at_each_line(
-        lambda to: to.enter(one), lambda to: to.enter(two, instead_of=OTHER)
-    ):
-        seen.append({each.plugin for each in registry.kernels()})
-    assert seen.count({"liba.so", "libb.so"}) >= len(seen) - 1
-    assert all(each in ({"liba.so", "libb.so"}, {"liba.so", "libc.so"}) for each in seen)
+    for point in points():
+        registry = KernelRegistry(lambda: {"MatMul": MATMUL})
+        registry.enter(OTHER)
+        more = interrupt(
+            lambda to=registry: to.enter(one),
+            point=point,
+            handler=lambda to=registry: to.enter(two, instead_of=instead_of),
+        )
+        if not more:
+            break
+        assert {each.plugin for each in registry.kernels()} == plugins
+    assert point > 10
 
 
 def test_what_is_interrupted_is_complete_or_can_be_done_again():
     one = offer("liba.so", "MatMul", "Relu")
 
-    def interrupt(_):
-        raise Interrupted
-
-    for registry in at_each_line(lambda to: to.enter(one), interrupt):
+    for point in points():
+        registry = KernelRegistry(lambda: {"MatMul": MATMUL})
+        registry.enter(OTHER)
+        more = interrupt(lambda to=registry: to.enter(one), point=point)
         assert registry.kernels() in (OTHER.kernels, (*OTHER.kernels, *one.kernels))
         with ThreadPoolExecutor(1) as other:  # the lock is free
             other.submit(registry.enter, one).result(60)
         assert registry.kernels() == (*OTHER.kernels, *one.kernels)
+        if not more:
+            break
+    assert point > 10

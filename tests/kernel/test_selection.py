@@ -169,28 +169,21 @@ def kernels_of_matmul(draw):
     )
 
 
-CALLS = st.tuples(
+@given(
+    st.lists(kernels_of_matmul(), max_size=6),
     st.sampled_from([FLOAT, DOUBLE, INT32]),
     st.sampled_from(["", "x"]),
     st.sampled_from(["CPU", "GPU", "XPU"]),
     st.booleans(),
 )
-
-
-def outcome(kernels, call):
-    """Return what is selected, or how that fails."""
-    kind, label, device_type, is_pluggable = call
+def test_the_selected_kernel_matches_and_none_of_its_device_type_ranks_above(
+    kernels, kind, label, device_type, is_pluggable
+):
     node = matmul_node(kind, label=label)
     try:
-        return select(kernels, node, device_type, is_pluggable=is_pluggable)
+        found = select(kernels, node, device_type, is_pluggable=is_pluggable)
     except ModularTFError as error:
-        return type(error), error.rule
-
-
-@given(st.lists(kernels_of_matmul(), max_size=6), CALLS)
-def test_the_selected_kernel_matches_and_none_of_its_device_type_ranks_above(kernels, call):
-    kind, label, device_type, is_pluggable = call
-    found = outcome(kernels, call)
+        found = type(error), error.rule
     fitting = [
         each
         for each in kernels
@@ -202,6 +195,9 @@ def test_the_selected_kernel_matches_and_none_of_its_device_type_ranks_above(ker
     stage = next(filter(None, stages), [])
     highest = max((each.priority for each in stage), default=0)
     best = [each for each in stage if each.priority == highest or each.device_type == "DEFAULT"]
+    judged = candidates(kernels, node, device_type, is_pluggable=is_pluggable)
+    selected = [each.registration for each in judged if each.is_selected]
+    assert selected == (best if len(best) == 1 else [])
     if not best:
         assert found[0] is NotFoundError
     elif len(best) > 1:
@@ -210,16 +206,3 @@ def test_the_selected_kernel_matches_and_none_of_its_device_type_ranks_above(ker
         assert found == (InvalidArgumentError, rule)
     else:
         assert found is best[0]
-
-
-@given(st.lists(kernels_of_matmul(), max_size=6), CALLS)
-def test_candidates_agree_with_the_selection(kernels, call):
-    kind, label, device_type, is_pluggable = call
-    node = matmul_node(kind, label=label)
-
-    judged = candidates(kernels, node, device_type, is_pluggable=is_pluggable)
-
-    selected = [each.registration for each in judged if each.is_selected]
-    found = outcome(kernels, call)
-    assert selected == ([] if isinstance(found, tuple) else [found])
-    assert all(each.reason for each in judged)

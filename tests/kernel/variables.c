@@ -4,7 +4,7 @@
 #include <time.h>
 
 #include "modular_tf/kernels_experimental.h"
-#include "modular_tf/ops.h"
+#include "offering.h"
 
 static void copy(TF_OpKernelContext* context, TF_Tensor* source, TF_Tensor* dest) {
   (void)context;
@@ -18,11 +18,6 @@ static void change(TF_OpKernelContext* context, TF_Tensor* tensor, TF_Tensor* va
   for (int64_t index = 0; index < TF_TensorElementCount(tensor); ++index) {
     to[index] += operation == 0 ? from[index] : -from[index];
   }
-}
-
-static void end(TF_OpKernelContext* context, TF_Status* status) {
-  if (TF_GetCode(status) != TF_OK) TF_OpKernelContext_Failure(context, status);
-  TF_DeleteStatus(status);
 }
 
 static void assign(void* kernel, TF_OpKernelContext* context) {
@@ -180,51 +175,21 @@ static void end_temporary(void* kernel, TF_OpKernelContext* context) {
   end(context, status);
 }
 
-static void define(const char* name, const char* const* inputs, const char* output) {
-  TF_Status* status = TF_NewStatus();
-  TF_OpDefinitionBuilder* op = TF_NewOpDefinitionBuilder(name);
-  for (; *inputs != NULL; ++inputs) TF_OpDefinitionBuilderAddInput(op, *inputs);
-  if (output != NULL) TF_OpDefinitionBuilderAddOutput(op, output);
-  TF_OpDefinitionBuilderSetIsStateful(op, true);
-  TF_RegisterOpDefinition(op, status);
-  TF_DeleteStatus(status);
-}
-
-static void offer(const char* name, const char* const* inputs, const char* output,
-                  void (*compute)(void*, TF_OpKernelContext*)) {
-  define(name, inputs, output);
-  TF_Status* status = TF_NewStatus();
-  TF_RegisterKernelBuilder(name, TF_NewKernelBuilder(name, "CPU", NULL, compute, NULL), status);
-  TF_DeleteStatus(status);
-}
-
-static void offer_asynchronous(const char* name, const char* const* inputs,
-                               void (*compute)(void*, TF_OpKernelContext*, TF_AsyncOpKernelDoneCallback*)) {
-  define(name, inputs, NULL);
-  TF_Status* status = TF_NewStatus();
-  TF_RegisterKernelBuilder(name, TF_NewAsyncKernelBuilder(name, "CPU", NULL, compute, NULL), status);
-  TF_DeleteStatus(status);
-}
-
 void TF_InitKernel(void) {
-  const char* const with_value[] = {"variable: resource", "value: float", NULL};
-  const char* const alone[] = {"variable: resource", NULL};
-  const char* const two[] = {"one: resource", "other: resource", "value: float", NULL};
-  const char* const reference[] = {"variable: Ref(float)", "value: float", NULL};
-  const char* const just_reference[] = {"variable: Ref(float)", NULL};
-  const char* const nothing[] = {NULL};
-  offer("MtfAssign", with_value, NULL, assign);
-  offer("MtfReassign", with_value, NULL, reassign);
-  offer("MtfAdd", with_value, NULL, add);
-  offer("MtfSubtract", with_value, NULL, subtract);
-  offer("MtfRead", alone, "value: float", read_value);
-  offer("MtfAddToBoth", two, NULL, add_to_both);
-  offer("MtfKeepLocked", alone, NULL, keep_locked);
-  offer("MtfLockApart", two, NULL, lock_apart);
-  offer_asynchronous("MtfLockUntilLetGo", alone, lock_until_let_go);
-  offer("MtfLetGo", nothing, NULL, let_go);
-  offer("MtfForwardReference", just_reference, "output: Ref(float)", forward_reference);
-  offer("MtfAssignReference", reference, "output: Ref(float)", assign_reference);
-  offer("MtfTemporary", nothing, "output: Ref(float)", temporary);
-  offer("MtfEndTemporary", just_reference, "output: float", end_temporary);
+  const char *variable = "ivariable: resource", *value = "ivalue: float";
+  const char *one = "ione: resource", *other = "iother: resource", *reference = "ivariable: Ref(float)";
+  offer("MtfAssign", NULL, assign, NULL, variable, value, NULL);
+  offer("MtfReassign", NULL, reassign, NULL, variable, value, NULL);
+  offer("MtfAdd", NULL, add, NULL, variable, value, NULL);
+  offer("MtfSubtract", NULL, subtract, NULL, variable, value, NULL);
+  offer("MtfRead", NULL, read_value, NULL, variable, "ovalue: float", NULL);
+  offer("MtfAddToBoth", NULL, add_to_both, NULL, one, other, value, NULL);
+  offer("MtfKeepLocked", NULL, keep_locked, NULL, variable, NULL);
+  offer("MtfLockApart", NULL, lock_apart, NULL, one, other, value, NULL);
+  offer_asynchronous("MtfLockUntilLetGo", NULL, lock_until_let_go, NULL, variable, NULL);
+  offer("MtfLetGo", NULL, let_go, NULL, NULL);
+  offer("MtfForwardReference", NULL, forward_reference, NULL, reference, "ooutput: Ref(float)", NULL);
+  offer("MtfAssignReference", NULL, assign_reference, NULL, reference, value, "ooutput: Ref(float)", NULL);
+  offer("MtfTemporary", NULL, temporary, NULL, "ooutput: Ref(float)", NULL);
+  offer("MtfEndTemporary", NULL, end_temporary, NULL, reference, "ooutput: float", NULL);
 }
