@@ -6,14 +6,15 @@ Each has sizes of its own, so that one is told from all others by its size alone
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.check import ROBUST, WARNING, Suite
 from modular_tf.check.device.workspace import expect_bytes, prepared
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from modular_tf.check.answers import Answer
     from modular_tf.check.device.operations import Memory
@@ -392,40 +393,40 @@ def _words(value: int, n_bytes: int) -> bytes:
     return value.to_bytes(4, sys.byteorder) * (n_bytes // 4)
 
 
-@fills.check("SE-223", "mem_zero")
-def zeroing(device: Workspace) -> None:
-    """mem_zero fills the range with 0.
-
-    Otherwise: Tensors start with wrong numbers, and no operation fails.
-    Remedy: Write zeros over `size` bytes.
-    """
-    memory = device.filled(b"\x5a" * 4096)
-    device.run(device.mem_zero, memory, 4096)
-    device.must_hold(memory, bytes(4096), "a memory, after mem_zero,")
-
-
-@fills.check("SE-224", "memset")
-def filling_with_a_byte(device: Workspace) -> None:
-    """memset fills the range with the byte.
-
-    Otherwise: Tensors start with wrong numbers, and no operation fails.
-    Remedy: Write the pattern over `size` bytes.
-    """
-    memory = device.filled(bytes(4096))
-    device.run(device.memset, memory, 0x3C, 4096)
-    device.must_hold(memory, b"\x3c" * 4096, "a memory, after memset to 0x3c,")
+def _is_filled(
+    slot: str, size: int, at: int, expected: bytes, values: tuple[int, ...], device: Workspace
+) -> None:
+    """Fill a part of a memory of some size, all the rest of which must stay."""
+    memory, n_bytes = device.filled(b"\x5a" * size), len(expected)
+    fill: Callable[..., Answer] = getattr(device, slot)
+    device.run(fill, memory.part(at, n_bytes), *values, n_bytes)
+    rest = b"\x5a" * (size - at - n_bytes)
+    device.must_hold(memory, b"\x5a" * at + expected + rest, f"a memory, after {slot} of a part,")
 
 
-@fills.check("SE-225", "memset32")
-def filling_with_a_number(device: Workspace) -> None:
-    """memset32 fills the range with the number, in the host's byte order.
+_WRONG = "Tensors start with wrong numbers, and no operation fails."
+_NEIGHBOUR = "A neighbouring tensor changes, in programs that have nothing to do with the fill."
+_BESIDE = _NEIGHBOUR, "The size counts bytes, in all three: write exactly so many."
+_FILLS: Mapping[str, tuple[Any, ...]] = {
+    "SE-223": (("mem_zero fills the range with 0.", _WRONG, "Write zeros over `size` bytes."),
+        "mem_zero", 4096, 0, bytes(4096)),
+    "SE-224": (("memset fills the range with the byte.", _WRONG,
+        "Write the pattern over `size` bytes."), "memset", 4096, 0, b"\x3c" * 4096, 0x3C),
+    "SE-225": (("memset32 fills the range with the number, in the host's byte order.", _WRONG,
+        "Write the four bytes of the pattern again and again; the size counts bytes, not words."),
+        "memset32", 4096, 0, _words(0x01020304, 4096), 0x01020304),
+    "SE-227": (("mem_zero writes no byte beside the range.", *_BESIDE),
+        "mem_zero", 1024, 101, bytes(333)),
+    "SE-228": (("memset writes no byte beside the range.", *_BESIDE),
+        "memset", 1024, 103, b"\xc3" * 335, 0xC3),
+    "SE-229": (("memset32 writes no byte beside the range.", *_BESIDE),
+        "memset32", 1024, 104, _words(0x01020304, 332), 0x01020304),
+}  # fmt: skip
+"""Rule, slot, size of a memory, where its part begins, what is to be there, and values for that."""
 
-    Otherwise: Tensors start with wrong numbers, and no operation fails.
-    Remedy: Write the four bytes of the pattern again and again; the size counts bytes, not words.
-    """
-    memory = device.filled(bytes(4096))
-    device.run(device.memset32, memory, 0x01020304, 4096)
-    device.must_hold(memory, _words(0x01020304, 4096), "a memory, after memset32 to 0x01020304,")
+for _id, (_rule, _slot, _size, _at, _expected, *_values) in _FILLS.items():
+    _run = partial(_is_filled, _slot, _size, _at, _expected, tuple(_values))
+    fills.check(_id, _slot, rule=(*_rule, ""))(_run)
 
 
 @fills.check("SE-226", "memset")
@@ -442,50 +443,6 @@ def every_pattern(device: Workspace) -> None:
     for value in (0, 1, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF) * device.offers("memset32"):
         device.run(device.memset32, memory, value, 44)
         device.must_hold(memory, _words(value, 44), f"a memory, after memset32 to {value:#x},")
-
-
-def _fill_part(
-    device: Workspace,
-    fill: Callable[..., Answer],
-    at: int,
-    expected: bytes,
-    *arguments: int,
-) -> None:
-    """Fill a part of a memory of 1024 bytes, all the rest of which stays."""
-    memory = device.filled(b"\x5a" * 1024)
-    device.run(fill, memory.part(at, len(expected)), *arguments)
-    rest = b"\x5a" * (1024 - at - len(expected))
-    device.must_hold(memory, b"\x5a" * at + expected + rest, "a memory, after a part was filled,")
-
-
-@fills.check("SE-227", "mem_zero")
-def zeroing_writes_nothing_beside(device: Workspace) -> None:
-    """mem_zero writes no byte beside the range.
-
-    Otherwise: A neighbouring tensor changes, in programs that have nothing to do with the fill.
-    Remedy: The size counts bytes, in all three: write exactly so many.
-    """
-    _fill_part(device, device.mem_zero, 101, bytes(333), 333)
-
-
-@fills.check("SE-228", "memset")
-def filling_writes_nothing_beside(device: Workspace) -> None:
-    """memset writes no byte beside the range.
-
-    Otherwise: A neighbouring tensor changes, in programs that have nothing to do with the fill.
-    Remedy: The size counts bytes, in all three: write exactly so many.
-    """
-    _fill_part(device, device.memset, 103, b"\xc3" * 335, 0xC3, 335)
-
-
-@fills.check("SE-229", "memset32")
-def filling_with_a_number_writes_nothing_beside(device: Workspace) -> None:
-    """memset32 writes no byte beside the range.
-
-    Otherwise: A neighbouring tensor changes, in programs that have nothing to do with the fill.
-    Remedy: The size counts bytes, in all three: write exactly so many.
-    """
-    _fill_part(device, device.memset32, 104, _words(0x01020304, 332), 0x01020304, 332)
 
 
 @fills.check("SE-230", "mem_zero", "memset")
