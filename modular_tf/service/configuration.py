@@ -328,12 +328,7 @@ def variables_of(name: str) -> list[str]:
 
 
 def config_path(environment: Mapping[str, str]) -> str | None:
-    """Return the file that would be read, as an absolute path; None for none.
-
-    `MODULAR_TF_CONFIG` names it, as a path that may begin in the working directory; otherwise it is
-    the user's own, which may not. Raises ConfigError if the variable names a file in a home
-    directory that does not exist.
-    """
+    """Return the file that would be read, as an absolute path; None for none."""
     if chosen := environment.get(CONFIG_VARIABLE):
         return os.path.abspath(_expanded(chosen, CONFIG_VARIABLE, environment))
     directory = config_directory(environment)
@@ -366,12 +361,8 @@ def load_config(
 ) -> Config:
     """Read the configuration file, and what the environment says instead of it.
 
-    Without either, all is at its default. `environment` replaces `os.environ`. In a privileged
-    process, which has rights that its user lacks, neither the user's file nor their environment
-    counts. Raises ConfigError if the file cannot be read, is not TOML, or has an unknown or
-    misshapen key; if nobody has named it and others can change it (LD-106); if `MODULAR_TF_CONFIG`
-    names a file that does not exist, or a variable has no right value. ShortageError: the file
-    cannot be read now.
+    In a privileged process neither the user's file nor their environment counts. Raises
+    ConfigError where the file or a variable is wrong, or others can change the file (LD-106).
     """
     if privileged:
         return Config()
@@ -392,7 +383,8 @@ def _read_config(variables: Mapping[str, str]) -> Config:
     if path is None:
         return Config()
     try:
-        with open(path, "rb", opener=_opened_at_once) as stream:
+        # Without waiting for a writer where it is a pipe.
+        with open(path, "rb", opener=lambda p, flags: os.open(p, flags | os.O_NONBLOCK)) as stream:
             if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
                 raise ConfigError(f"{path}: expected a regular file", path=path)
             text = stream.read().decode("utf-8")
@@ -406,11 +398,6 @@ def _read_config(variables: Mapping[str, str]) -> Config:
     if not variables.get(CONFIG_VARIABLE):
         _require_trusted(path)
     return parse_config(text, path)
-
-
-def _opened_at_once(path: str, flags: int) -> int:
-    """Open a file, without waiting for a writer where it is a pipe."""
-    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _require_trusted(path: str) -> None:
@@ -432,7 +419,11 @@ def parse_config(text: str, path: str) -> Config:
 
     Raises ConfigError, which names the key, what was expected and what was found.
     """
-    values = _tables(text, path)
+    try:
+        values = parse_table(text)
+        _require_64_bits(values)
+    except (ValueError, RecursionError) as error:  # as numbers and nesting beyond Python's limits
+        raise ConfigError(f"{path}: not valid TOML: {error}", path=path) from error
     base = os.path.dirname(os.path.abspath(path))
     known = {name.partition(".")[0] for name in KEYS}
     if (wrong := unknown_keys(values, known)) is not None:
@@ -453,15 +444,6 @@ def parse_config(text: str, path: str) -> Config:
     if "plugin_dirs" in values:
         values["plugin_dirs"] = tuple(_place(entry, path) for entry in values["plugin_dirs"])
     return Config(**values, path=path)
-
-
-def _tables(text: str, path: str) -> dict[str, Any]:
-    try:
-        values = parse_table(text)
-        _require_64_bits(values)
-    except (ValueError, RecursionError) as error:  # as numbers and nesting beyond Python's limits
-        raise ConfigError(f"{path}: not valid TOML: {error}", path=path) from error
-    return values
 
 
 def _require_64_bits(values: dict[str, Any]) -> None:

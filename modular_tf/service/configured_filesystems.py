@@ -77,11 +77,7 @@ class ConfiguredFilesystem:
 
 
 def parse_filesystems(value: object) -> dict[str, ConfiguredFilesystem]:
-    """Return what `[filesystems]` names for each scheme.
-
-    Raises ValueError, which names the key, what was expected and what was found, and shows no
-    option.
-    """
+    """Return what `[filesystems]` names for each scheme."""
     if not isinstance(value, Mapping):
         raise ValueError(f"filesystems: expected {EXPECTED}, found {_found(value)}")  # noqa: TRY004
     return {scheme: _parsed(scheme, given) for scheme, given in value.items()}
@@ -126,13 +122,7 @@ def _parsed(scheme: object, given: object) -> ConfiguredFilesystem:
 def make_configured(
     scheme: str, configured: ConfiguredFilesystem, name: str, *, origin: str, why: str = ""
 ) -> Filesystem:
-    """Make the filesystem of a scheme; what it imports is imported now.
-
-    Raises:
-        FailedPreconditionError: A package, a module or a variable is missing, or what was named is
-            no filesystem.
-        ModularTFError: The class that fits what the client, or the function that makes it, raised.
-    """
+    """Make the filesystem of a scheme; what it imports is imported now."""
     maker = _Maker(scheme, name, f"[filesystems] of {origin}", why)
     if configured.object:
         return maker.filesystem_of(lambda: _object(maker, configured.object))
@@ -143,10 +133,7 @@ def make_configured(
 
 
 def foreseen_problem(configured: ConfiguredFilesystem) -> tuple[str, str]:
-    """Return why a filesystem cannot be made and what to do; ("", "") where nothing is foreseen.
-
-    What serves it is not imported.
-    """
+    """Return why a filesystem cannot be made and what to do; ("", "") where nothing is foreseen."""
     if configured.object:
         package = re.split("[.:]", configured.object)[0]
         missing = f"{package} is not installed, or not where Python finds it"
@@ -324,11 +311,7 @@ class NoClientError(Exception):
 
 
 def is_installed(module: str, *, or_directory: bool = False) -> bool:
-    """Return whether a module without dots could be imported, without doing that. [any thread]
-
-    With `or_directory` a directory without `__init__.py` counts: namespace packages are such, but
-    so is many a directory that is no package.
-    """
+    """Return whether a module without dots could be imported, without doing that. [any thread]"""
     if module in sys.modules:
         return sys.modules[module] is not None
     try:
@@ -339,11 +322,7 @@ def is_installed(module: str, *, or_directory: bool = False) -> bool:
 
 
 def client_class(protocol: str) -> Any:
-    """Import fsspec's filesystem class for a protocol, and never this package's own.
-
-    Raises NoClientError if fsspec or the client's package is not installed or cannot be imported,
-    or fsspec does not know the protocol.
-    """
+    """Import fsspec's filesystem class for a protocol, and never this package's own."""
     name = require_client(protocol)
     if not isinstance(name, str):
         return name
@@ -367,10 +346,7 @@ def require_client(protocol: str) -> Any:
 
 
 def class_name_of(protocol: str) -> Any:
-    """Return the class that serves a protocol: itself, where it is imported, else its name.
-
-    Raises NoClientError if fsspec is not installed, or does not know the protocol.
-    """
+    """Return the class that serves a protocol: itself, where it is imported, else its name."""
     imported, known = _tables()
     registered = imported.get(protocol)
     if registered is not None and not _is_ours(registered.__module__):
@@ -387,10 +363,7 @@ def class_name_of(protocol: str) -> Any:
 
 
 def commands_for(scheme: str, *, has_plugin: bool) -> tuple[str, ...]:
-    """Return the commands, each of which brings what serves a scheme; none for unknown ones.
-
-    The known plugin is not fetched where it is here and does not serve (`has_plugin`).
-    """
+    """Return the commands, each of which brings what serves a scheme; none for unknown ones."""
     package = package_for(scheme)
     plugins = () if package is None or has_plugin else (f"modular-tf fetch {package.name}",)
     client = known_clients()["packages"].get(scheme)

@@ -155,19 +155,15 @@ def _pretty(*, colours: bool) -> Callable[[dict[str, Any]], str]:
     return line_of
 
 
-def follow_environment(environment: Mapping[str, str] | None = None) -> None:
-    """Configure the log by `MODULAR_TF_LOG`, `OUTPUT` or `OUTPUT:LEVEL`, unless it is configured.
-
-    What cannot be understood counts as "pretty", and is the first event there: who sets the
-    variable wants to see something. A process with rights that its user lacks ignores the variable.
-    """
-    said = (os.environ if environment is None else environment).get(VARIABLE)
+def follow_environment() -> None:
+    """Configure the log by `MODULAR_TF_LOG`, `OUTPUT[:LEVEL]`, unless it is configured."""
+    said = os.environ.get(VARIABLE)
     if not said or _decided or is_privileged():
         return
     output, _, level = said.partition(":")
     try:
         configure_logging(output, level=level or "info")
-    except ValueError:
+    except ValueError:  # who sets the variable wants to see something
         configure_logging()
         _log.warning("environment.misread", variable=VARIABLE, value=said)
 
@@ -178,7 +174,8 @@ def follow_environment(environment: Mapping[str, str] | None = None) -> None:
 _messages_log = EventLog("plugin_messages")
 _TIMEOUT_S = 2.0  # of a handler of the application's that blocks; what is left goes to stderr
 
-_LEVELS = (INFO, WARNING, ERROR, CRITICAL)  # by the host runtime's
+# By the host runtime's levels.
+_SEVERITIES = (("info", INFO), ("warning", WARNING), ("error", ERROR), ("fatal", CRITICAL))
 
 
 class Listener:
@@ -194,11 +191,7 @@ class Listener:
         self._n_received = 0
 
     def listen(self, level: int) -> None:
-        """Listen from now on, to messages of this level of `logging` and above.
-
-        Where no thread can be started for it, plugins go on to write to standard error; the next
-        call, or a fork, tries again.
-        """
+        """Listen from now on, to messages of this level of `logging` and above."""
         with self._lock:
             self._level = level
             _native().open_messages(_least_level(level))
@@ -206,10 +199,7 @@ class Listener:
                 self._start(after=self._thread)
 
     def stop(self) -> None:
-        """Log the messages received so far, and let plugins write to standard error again.
-
-        A handler of the application's that blocks is waited for no longer than a few seconds.
-        """
+        """Log the messages received so far, and let plugins write to standard error again."""
         with self._lock:
             if self._level is not None:
                 self._level, self._stop_is_unfinished = None, True
@@ -310,16 +300,18 @@ def _least_level(level: int) -> int:
     """Return the lowest of the host runtime's levels that is at least a level of `logging`."""
     if level <= DEBUG:
         return int(_native().ALL)
-    return next((ours for ours, its in enumerate(_LEVELS) if its >= level), len(_LEVELS) - 1)
+    levels = [its for _, its in _SEVERITIES]
+    return next((ours for ours, its in enumerate(levels) if its >= level), len(levels) - 1)
 
 
 def _log_message(message: PluginMessage) -> None:
     plugin, library = plugin_at(message.caller)
     seconds = message.time_ns / 1e9
+    severity, level = _SEVERITIES[message.level] if message.level >= 0 else ("vlog", DEBUG)
     values = {
         "plugin": plugin,
         "message": message.text,
-        "severity": _severity(message.level),
+        "severity": severity,
         "vlog": -1 - message.level if message.level < 0 else None,
         "source": message.source,
         "line": message.line,
@@ -327,20 +319,7 @@ def _log_message(message: PluginMessage) -> None:
         "thread": message.thread,
         "written": seconds,
     }
-    _messages_log.write(_level(message.level), "plugin.message", values, created=seconds)
-
-
-def _level(severity: int) -> int:
-    if severity < 0:
-        return DEBUG
-    return _LEVELS[severity] if severity < len(_LEVELS) else ERROR
-
-
-def _severity(level: int) -> str:
-    names = ("info", "warning", "error", "fatal")
-    if level < 0:
-        return "vlog"
-    return names[level] if level < len(names) else "error"
+    _messages_log.write(level, "plugin.message", values, created=seconds)
 
 
 # -- the plugin whose code is at an address --------------------------------------------------------
@@ -353,11 +332,7 @@ _paths: dict[int, str] = {}
 
 
 def name_library(path: str, plugin: str) -> None:
-    """Set the plugin name for messages of the library at `path`. [any thread]
-
-    Without this, messages are called after the library's file, as most plugins are. Where services
-    know one file under two names, the last one counts.
-    """
+    """Set the plugin name for messages of the library at `path`. [any thread]"""
     _names[path] = plugin
 
 

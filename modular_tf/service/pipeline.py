@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.discovery.trust.judge import TrustJudge
 from modular_tf.first_contact.finding import Limits
-from modular_tf.rules.trust import CALLS_SURVIVED, LOADING_SURVIVED
 from modular_tf.service.configuration import trust_of
 from modular_tf.service.deferred_library import DeferredLibrary
 from modular_tf.service.lifetime import entry_point
@@ -21,7 +20,7 @@ from modular_tf.service.plugin import Attempt, Plugin
 from modular_tf.service.registrations import Registrations
 from modular_tf.service.report import State
 from modular_tf.service.storage.notes import LOADING, TRYING, Notes
-from modular_tf.service.storage.quarantine import QuarantineStore
+from modular_tf.service.storage.quarantine import FOUND_BY_NO_TRIAL, QuarantineStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -116,11 +115,7 @@ class PluginPipeline:
         return plugin.to_be_tried().under_policy(self._config, veto)
 
     def try_out(self, entries: Sequence[PluginEntry]) -> None:
-        """Try the plugins that have to be, in child processes, and conclude what may run.
-
-        What another application tries now is not tried here: this waits for what it finds, unless
-        each process has to try for itself.
-        """
+        """Try the plugins that have to be, in child processes, and conclude what may run."""
         if not entries:
             return
         with self._lock:
@@ -194,10 +189,7 @@ class PluginPipeline:
 
 
 def _open_registered(entries: Iterable[PluginEntry]) -> None:
-    """Map plugins that are registered already, without a lock of the service.
-
-    An init that hangs would keep the lock.
-    """
+    """Map plugins that are registered already, without a lock of the service."""
     for entry in entries:
         if entry.serving is not None and entry.plugin.outcome is not None:
             entry.serving.open_now()
@@ -206,7 +198,6 @@ def _open_registered(entries: Iterable[PluginEntry]) -> None:
 # -- which plugins may run -------------------------------------------------------------------------
 
 
-_SEEN_IN_PROCESS = (LOADING_SURVIVED, CALLS_SURVIVED)
 _TIMEOUT_S = 5.0  # beyond the time that one plugin may take
 
 
@@ -241,11 +232,7 @@ class Admission:
         return self._notes.of_ended()
 
     def recall(self, entries: Iterable[PluginEntry], notes: list[Note] | None) -> list[PluginEntry]:
-        """Give each plugin its known finding or refuse it; return those that have to be tried.
-
-        Plugins that come with this package, and those whose code runs in this process already, are
-        admitted as they are.
-        """
+        """Give each plugin its known finding or refuse it; return those that have to be tried."""
         new = self._new_here(entries)
         if not new:
             return []
@@ -295,17 +282,14 @@ class Admission:
             return
         rule = found.incident.violation.rule_id
         # first_contact = "never" ignores verdicts of trials; those of real processes count.
-        is_wanted = self._config.first_contact != "never" or rule in _SEEN_IN_PROCESS
+        is_wanted = self._config.first_contact != "never" or rule in FOUND_BY_NO_TRIAL
         if is_wanted and rule not in self._limits.accept:
-            is_of_trial = rule not in _SEEN_IN_PROCESS  # of the others the message says when
+            is_of_trial = rule not in FOUND_BY_NO_TRIAL  # of the others the message says when
             incident = _dated(found.incident, found.time) if is_of_trial else found.incident
             entry.change(Plugin.quarantined, incident, found.time)
 
     def _suspicion(self, entry: PluginEntry) -> Incident | None:
-        """Return the incident that makes these bytes suspect, None for none.
-
-        A process ended that was loading them, and nothing has loaded them without harm since.
-        """
+        """Return the incident that makes these bytes suspect, None for none."""
         if self._quarantine_store().is_empty:
             return None
         sha256 = entry.plugin.sha256

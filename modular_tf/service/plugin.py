@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     _Given = ParamSpec("_Given")
 
-_log = EventLog("plugin")
+_log = EventLog("plugin")  # asked before a plugin's own, which costs more, is made
 
 
 class Plugin(NamedTuple):
@@ -318,20 +318,15 @@ def _kind_names(kinds: frozenset[Kind]) -> tuple[str, ...]:
     return tuple(kind.value for kind in Kind if kind in kinds)
 
 
-_log = EventLog("plugin")  # asked before a plugin's own, which costs more, is made
-
 # A plugin that the operator disabled is no fault.
 _AS_INTENDED = frozenset((State.LOADED, State.DISABLED))
 
 
 class Attempt:
-    """One run over some plugins, from the first step to the last.
-
-    `is_over` is set by its maker: nobody waits for the run any more.
-    """
+    """One run over some plugins, from the first step to the last."""
 
     def __init__(self) -> None:
-        self.is_over = False
+        self.is_over = False  # set by its maker: nobody waits for the run any more
         self._process = os.getpid()
 
     @property

@@ -149,7 +149,12 @@ class PythonContributions:
             return
         if hooks.is_asking("modular_tf_filesystems", "modular_tf_device_factories"):
             return  # this is done when they have answered
-        brought = [*self._hooked_filesystems(hooks), *self._hooked_factories(hooks)]
+        brought = []
+        for what, make in self._hooked(hooks):
+            try:
+                brought.append((what, make()))
+            except Exception as error:  # noqa: BLE001  (its attributes may raise anything)
+                hooks.note(what, error)
         self._add_brought(hooks, brought)
 
     @entry_point
@@ -169,18 +174,13 @@ class PythonContributions:
                 raise
             self._is_hooked = True
 
-    def _hooked_filesystems(self, hooks: Hooks) -> Iterator[tuple[str, _Contribution]]:
+    def _hooked(self, hooks: Hooks) -> Iterator[tuple[str, Callable[[], _Contribution]]]:
+        of_filesystem = partial(self._of_filesystem, replace=False, reserved=self._reserved)
         for scheme, filesystem in hooks.filesystems():
             what = f"registering {filesystem!r} for scheme {scheme!r}"
-            make = partial(
-                self._of_filesystem, scheme, filesystem, replace=False, reserved=self._reserved
-            )
-            yield from _noted(hooks, what, make)
-
-    def _hooked_factories(self, hooks: Hooks) -> Iterator[tuple[str, _Contribution]]:
+            yield what, partial(of_filesystem, scheme, filesystem)
         for factory in hooks.device_factories():
-            what = f"registering {factory!r}"
-            yield from _noted(hooks, what, partial(self._of_factory, factory))
+            yield f"registering {factory!r}", partial(self._of_factory, factory)
 
     # -- registering ------------------------------------------------------------------------------
 
@@ -247,17 +247,6 @@ class PythonContributions:
     @entry_point
     def _undo(self, made: _Contribution) -> None:
         made.leave()
-        if (
-            self._contributed.get(made.name) is made
-        ):  # without the lock, under which an init may hang
+        # Without the lock, under which an init may hang.
+        if self._contributed.get(made.name) is made:
             self._contributed.pop(made.name, None)
-
-
-def _noted(
-    hooks: Hooks, what: str, make: Callable[[], _Contribution]
-) -> Iterator[tuple[str, _Contribution]]:
-    """Yield a contribution; where its object raises, note that instead."""
-    try:
-        yield what, make()
-    except Exception as error:  # noqa: BLE001  (its attributes may raise anything)
-        hooks.note(what, error)

@@ -99,11 +99,7 @@ class ServiceOperations:
 
     def op(self, name: str, label: str = "") -> Op:
         """Return an operation on the device of its inputs."""
-        return self._op(name, None, label)
-
-    def on_device(self, device: Device, name: str, label: str = "") -> Op:
-        """Return an operation on a device; raises as `op`."""
-        return self._op(name, device, label)
+        return self.on_device(None, name, label)
 
     def variable(self, device: Device, dtype: Any) -> Variable:
         """Return a new variable on a device, without a value."""
@@ -112,7 +108,8 @@ class ServiceOperations:
         self._check_open()
         return Variable(self._running().site_of(device), dtype)
 
-    def _op(self, name: str, device: Device | None, label: str) -> Op:
+    def on_device(self, device: Device | None, name: str, label: str = "") -> Op:
+        """Return an operation on a device, None for that of its inputs."""
         from modular_tf.kernel.op import Op  # noqa: PLC0415  (as the class says)
 
         self._check_open()
@@ -184,10 +181,7 @@ class Registries(NamedTuple):
 
 
 def reserved_schemes(config: Config) -> dict[str, str]:
-    """Return the schemes that other plugins get only where a user gives them, by bundled plugins.
-
-    Those of a bundled plugin that the configuration disables are free.
-    """
+    """Return schemes that only users give to others than the bundled plugins, by scheme."""
     return {
         scheme: owner
         for scheme, owner in _OF_BUNDLED_PLUGINS.items()
@@ -269,10 +263,7 @@ class Registrations:
         return scheme_taken(scheme, self.plugin, owner.plugin)
 
     def add_filesystem(self, filesystem: _Served) -> Violation | None:
-        """Register a filesystem for its scheme; one that cannot be registered is closed.
-
-        It takes the place of a deferred one, and none is taken by a deferred one.
-        """
+        """Register a filesystem for its scheme; one that cannot be registered is closed."""
         scheme = filesystem.scheme
         if (why := self.conflict_of(scheme)) is not None:
             self.give_up(filesystem)
@@ -302,10 +293,7 @@ class Registrations:
     # -- devices ----------------------------------------------------------------------------------
 
     def add_platform(self, platform: DevicePlatform | DeferredFactory) -> None:
-        """Register a platform; one that cannot be registered is closed.
-
-        It takes the place of a deferred one, and none is taken by a deferred one.
-        """
+        """Register a platform; one that cannot be registered is closed."""
         devices = self.registries.devices
         made = devices.registration_of(platform, plugin=self.plugin)
         place = self.device_place = self.device_place or made
@@ -360,10 +348,7 @@ class Registrations:
         return given_up
 
     def take_over(self) -> None:
-        """Serve what the others serve, in one step, and what they did not; they serve no longer.
-
-        What somebody else has was given up before; what they got since is theirs. Can be repeated.
-        """
+        """Serve what the others serve, in one step, and what they did not; they serve no longer."""
         old = self._replaced
         if old is None:
             return

@@ -13,7 +13,7 @@ from modular_tf.rules import Violation
 from modular_tf.rules.filesystem import SCHEME_FREE, scheme_taken
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from modular_tf.device.registry import DeviceRegistry
     from modular_tf.discovery.sources.search_log import SearchedPlace
@@ -293,26 +293,23 @@ def lost_schemes(
     ]
     if not lost:
         return NOTHING_LOST
-    taken = [_overtaken(scheme, name, serving[scheme]) for scheme in lost if scheme in serving]
+    taken = [
+        scheme_taken(scheme, name, serving[scheme].plugin, "was taken over by").at("register")
+        for scheme in lost
+        if scheme in serving
+    ]
     return Lost(schemes=(*lost,), reasons=(*taken,))
-
-
-def _overtaken(scheme: str, loser: str, winner: Registered) -> Violation:
-    return scheme_taken(scheme, loser, winner.plugin, "was taken over by").at("register")
 
 
 def lost_devices(devices: DeviceRegistry) -> dict[str, Lost]:
     """Return which plugins' devices do not serve or cannot be counted, by the plugin's name."""
-    return dict(_lost_devices(devices))
-
-
-def _lost_devices(devices: DeviceRegistry) -> Iterator[tuple[str, Lost]]:
+    found = {}
     for status in devices.factories():
         if status.reason is not None:
             reason = status.reason.at("register")
-            lost = Lost(devices=_STATES[status.state], reasons=(reason,))
-            yield status.registration.plugin, lost
+            found[status.registration.plugin] = Lost((), _STATES[status.state], (reason,))
     with suppress(ModularTFError):  # a bad choice of visible devices; devices() raises it
         for problem in devices.listing(load_deferred=False).problems:
             reason = Violation.of_error(problem.error, "list")
-            yield problem.registration.plugin, Lost(devices=State.LOADED, reasons=(reason,))
+            found[problem.registration.plugin] = Lost((), State.LOADED, (reason,))
+    return found

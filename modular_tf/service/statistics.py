@@ -6,7 +6,7 @@ import os
 from collections import Counter
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.native.measured_calls import CallCounts, call_counts, traced_calls
@@ -14,6 +14,9 @@ from modular_tf.native.measured_calls import CallCounts, call_counts, traced_cal
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from contextlib import AbstractContextManager
+
+    # What comes after the metric's name, the value, and labels besides those of all operations.
+    _Sample = tuple[str, str, tuple[tuple[str, str], ...]]
 
 _METRIC = "modular_tf_plugin_call"
 _SHOWN = range(8, 38)
@@ -62,7 +65,7 @@ class ServiceStatistics:
 
     def prometheus(self) -> str:
         """Return the text that Prometheus reads: from an HTTP endpoint, or a `.prom` file."""
-        lines = [line for metric in _METRICS for line in _lines(metric, self.operations)]
+        lines = [line for metric in _METRICS for line in _lines(*metric, self.operations)]
         return "".join(f"{line}\n" for line in lines)
 
 
@@ -117,36 +120,29 @@ def trace(path: str | os.PathLike[str]) -> AbstractContextManager[None]:
 # -- the text format of Prometheus, version 0.0.4 -------------------------------------------------
 
 
-class _Sample(NamedTuple):
-    suffix: str
-    value: str
-    labels: tuple[tuple[str, str], ...] = ()
-
-
-class _Metric(NamedTuple):
-    name: str
-    kind: str
-    help: str
-    samples: Callable[[OperationStatistics], Iterable[_Sample]]
-
-
-def _lines(metric: _Metric, operations: Iterable[OperationStatistics]) -> Iterator[str]:
-    yield f"# HELP {metric.name} {metric.help}"
-    yield f"# TYPE {metric.name} {metric.kind}"
+def _lines(
+    name: str,
+    kind: str,
+    about: str,
+    samples: Callable[[OperationStatistics], Iterable[_Sample]],
+    operations: Iterable[OperationStatistics],
+) -> Iterator[str]:
+    yield f"# HELP {_METRIC}{name} {about}"
+    yield f"# TYPE {_METRIC}{name} {kind}"
     for operation in operations:
         named = ("plugin", operation.plugin), ("operation", operation.operation)
-        for suffix, value, labels in metric.samples(operation):
+        for suffix, value, labels in samples(operation):
             shown = ",".join(f'{n}="{text.translate(_ESCAPES)}"' for n, text in (*named, *labels))
-            yield f"{metric.name}{suffix}{{{shown}}} {value}"
+            yield f"{_METRIC}{name}{suffix}{{{shown}}} {value}"
 
 
 def _histogram(operation: OperationStatistics) -> Iterator[_Sample]:
     at_most = list(accumulate(operation.durations))
     for i in _SHOWN:
-        yield _Sample("_bucket", str(at_most[i]), (("le", _seconds(1 << i)),))
-    yield _Sample("_bucket", str(operation.calls), (("le", "+Inf"),))
-    yield _Sample("_sum", _seconds(operation.time_ns))
-    yield _Sample("_count", str(operation.calls))
+        yield "_bucket", str(at_most[i]), (("le", _seconds(1 << i)),)
+    yield "_bucket", str(operation.calls), (("le", "+Inf"),)
+    yield "_sum", _seconds(operation.time_ns), ()
+    yield "_count", str(operation.calls), ()
 
 
 def _seconds(ns: int) -> str:
@@ -155,32 +151,22 @@ def _seconds(ns: int) -> str:
 
 def _failures(operation: OperationStatistics) -> Iterator[_Sample]:
     for code, count in operation.failures.items():
-        yield _Sample("", str(count), (("status", code.name),))
+        yield "", str(count), (("status", code.name),)
 
 
+def _bytes(operation: OperationStatistics) -> Iterator[_Sample]:
+    yield "", str(operation.bytes), ()
+
+
+def _under_way(operation: OperationStatistics) -> Iterator[_Sample]:
+    yield "", str(operation.under_way), ()
+
+
+_FAILED = "Calls into plugins that ended with a status other than OK."
+_MOVED = "Bytes that calls into plugins have read, appended or mapped."
 _METRICS = (
-    _Metric(
-        f"{_METRIC}_duration_seconds",
-        "histogram",
-        "Time of calls into plugins that have ended.",
-        _histogram,
-    ),
-    _Metric(
-        f"{_METRIC}_failures_total",
-        "counter",
-        "Calls into plugins that ended with a status other than OK.",
-        _failures,
-    ),
-    _Metric(
-        f"{_METRIC}_bytes_total",
-        "counter",
-        "Bytes that calls into plugins have read, appended or mapped.",
-        lambda operation: [_Sample("", str(operation.bytes))],
-    ),
-    _Metric(
-        f"{_METRIC}s_under_way",
-        "gauge",
-        "Calls into plugins that have not ended.",
-        lambda operation: [_Sample("", str(operation.under_way))],
-    ),
+    ("_duration_seconds", "histogram", "Time of calls into plugins that have ended.", _histogram),
+    ("_failures_total", "counter", _FAILED, _failures),
+    ("_bytes_total", "counter", _MOVED, _bytes),
+    ("s_under_way", "gauge", "Calls into plugins that have not ended.", _under_way),
 )

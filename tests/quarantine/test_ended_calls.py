@@ -1,15 +1,11 @@
 """A process that ends in a call into a plugin: reported, known to the next, and quarantined."""
 
-import errno
-import shutil
 import signal
 import subprocess
 import sys
 
 import pytest
 
-from modular_tf.rules.shortage import ShortageError, raise_shortage
-from modular_tf.service.storage.private_directory import PrivateDirectory
 from tests.filesystem.ending import ending_plugin
 from tests.first_contact.conftest import build_misdeed
 from tests.quarantine.conftest import leave_note, notes
@@ -314,26 +310,6 @@ def test_a_note_that_was_cut_off_or_forged_is_no_verdict(run, state, own_state):
     note.write_bytes(note.read_bytes()[:-20])
     assert "LD-130" not in state()[1]
     assert not note.exists()
-
-
-def test_notes_stay_for_the_next_look_where_one_cannot_be_read_now(own_state, monkeypatch):
-    leave_note(own_state)
-    (note,) = note_files(own_state)
-    shutil.copy2(note, note.with_name(f"0{note.name}"))
-    read = PrivateDirectory.read
-    read_before = []
-
-    def second_fails(self, name, most):
-        read_before.append(name)
-        if len(read_before) == 2:
-            raise_shortage(OSError(errno.EMFILE, "too many"))
-        return read(self, name, most)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(PrivateDirectory, "read", second_fails)
-        with pytest.raises(ShortageError):
-            notes().of_ended()
-    assert len(notes().of_ended()) == 2
 
 
 def test_a_note_of_another_machine_or_with_impossible_numbers_is_no_end_here(own_state):

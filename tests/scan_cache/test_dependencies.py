@@ -8,7 +8,6 @@ import pytest
 from modular_tf.discovery.file_identity import FileIdentity, see
 from modular_tf.discovery.linking.host_exports import HostExports
 from modular_tf.discovery.probe import Prober
-from modular_tf.service.storage import database as database_module
 from modular_tf.service.storage.scan_cache import ScanCache
 from tests.discovery.elf_builder import ElfBuilder
 from tests.discovery.linker_words import linker_words
@@ -20,7 +19,6 @@ from tests.scan_cache.conftest import (
     is_recalled,
     look_into,
     recalled,
-    remember,
     tried,
     write_library,
 )
@@ -161,17 +159,3 @@ def test_another_library_path_is_another_cache(plugin, monkeypatch):
     assert recalled(plugin) is None
     monkeypatch.delenv("LD_LIBRARY_PATH")
     assert recalled(plugin) is not None
-
-
-def test_shared_companions_stay_as_long_as_the_newest_that_needs_them(
-    with_companion, companion, monkeypatch
-):
-    """Where there is no room the oldest go, but not what the newest needs."""
-    monkeypatch.setattr(database_module, "_MOST_PAGES", 14)
-    others = [with_companion.with_name(f"libneedy{number}.so") for number in range(60)]
-    for other in others:
-        other.write_bytes(with_companion.read_bytes())
-        remember(other)
-
-    assert recalled(others[0]) is None
-    assert str(companion) in {file.path for file in recalled(others[-1]).dependencies}

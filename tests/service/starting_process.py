@@ -30,7 +30,7 @@ def step(sign: str, names: list[str]) -> None:
     done[sign] += names
 
 
-real_probe, real_try_out, real_wait = PluginScan.probe, Admission.try_out, private_directory._wait
+real_probe, real_try_out, real_sleep = PluginScan.probe, Admission.try_out, private_directory.sleep
 
 
 def probe(self, candidates, tell_progress):
@@ -44,14 +44,14 @@ def try_out(self, entries, tell_progress):
     return real_try_out(self, entries, tell_progress)
 
 
-def wait(*given):
+def wait(seconds):
     (SIGNS / f"{NAME}.waits").touch()
-    return real_wait(*given)
+    real_sleep(seconds)
 
 
 def main() -> None:
     """Load all plugins."""
-    PluginScan.probe, Admission.try_out, private_directory._wait = probe, try_out, wait
+    PluginScan.probe, Admission.try_out, private_directory.sleep = probe, try_out, wait
     with PluginService(plugin_paths=sys.argv[3:], bundled=False) as service:
         service.load()
         states = {record.name: record.state.value for record in service.plugins()}

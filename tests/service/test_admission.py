@@ -7,7 +7,8 @@ import json
 import os
 import re
 import threading
-from contextlib import ExitStack
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -91,6 +92,26 @@ def test_what_was_good_is_tried_again_only_where_each_start_tries(plugin_file, t
     record_of(path, first_contact="always")
     record_of(path, first_contact="always")
     assert trials.tried == ["good"] * 3
+
+
+def test_threads_that_load_at_once_take_turns(plugin_file, trials, monkeypatch):
+    """So the second one finds nothing left to try, even where each start tries."""
+    second_trial = threading.Barrier(2)
+
+    def try_slowly(tasks, limits, **_):
+        with suppress(threading.BrokenBarrierError):
+            second_trial.wait(0.2)
+        return trials(tasks, limits)
+
+    monkeypatch.setattr("modular_tf.first_contact.trials.try_plugins", try_slowly)
+    config = Config(first_contact="always")
+    path = plugin_file("libgood.so")
+    with PluginService(config=config, plugin_paths=[path], bundled=False) as service:
+        with ThreadPoolExecutor(4) as threads:
+            loads = [threads.submit(service.load) for _ in range(4)]
+        assert [load.result()["good"].state for load in loads] == [State.LOADED] * 4
+
+    assert trials.tried == ["good"]
 
 
 UNREADY = Finding(offer=Offer(), notes=(Violation("FS-019", "no key", "init"),))
@@ -218,18 +239,6 @@ def test_a_good_plugin_is_tried_until_a_process_has_loaded_it(
         assert load_and_use(path, first_contact=first_contact).state is State.LOADED
 
     assert trials.tried == ["good"] * 3
-
-
-def test_what_ends_two_processes_that_load_it_is_quarantined(
-    plugin_file, trials, end_while_loading
-):
-    path = plugin_file("libgood.so")
-    end_while_loading(path)
-    assert record_of(path).state is State.LOADED
-    end_while_loading(path)
-    record = record_of(path)
-
-    assert (record.state, record.reason.rule) == (State.QUARANTINED, "LD-070")
 
 
 def test_what_is_stopped_now_and_then_is_not_quarantined(plugin_file, trials, end_while_loading):

@@ -11,7 +11,6 @@ from modular_tf.errors import AbortedError, ClosedError, ResourceExhaustedError
 from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
 from modular_tf.service.configuration import Config
 from modular_tf.service.deferred_library import DeferredLibrary
-from modular_tf.service.reload.hot_reload import RetiredLibrary
 from modular_tf.service.service import PluginService
 from tests.fixtures.interrupts import Interrupt, interrupt, points
 
@@ -63,60 +62,22 @@ def test_what_one_filesystem_failed_with_survives_an_interrupt_in_the_next(monke
     service.close()
 
 
-class Leftover:
-    """A filesystem that an old library has left to those who hold it."""
+def test_what_fails_after_another_thread_has_closed_the_service_is_raised(monkeypatch):
+    service = PluginService()
+    service.load("posix_filesystem")
+    filesystem, *_ = service.entry("posix_filesystem").filesystems.values()
+    close = filesystem.close
 
-    def __init__(self, close):
-        self._close = close
+    def be_overtaken_and_fail(**_):
+        monkeypatch.setattr(filesystem, "close", close)
+        other = threading.Thread(target=service.close)
+        other.start()
+        other.join()
+        raise ResourceExhaustedError("the disk is full")
 
-    def close(self, **_):
-        close, self._close = self._close, lambda: None
-        close()
-
-
-def is_full():
-    raise ResourceExhaustedError("the disk is full")
-
-
-@pytest.fixture
-def close_of_leftovers():
-    """Return what closes a service that old libraries have left filesystems of."""
-
-    held = []
-
-    def arrange(*closes):
-        service = PluginService(bundled=False)
-        service.load()
-        service.refresh()
-        held.extend(map(Leftover, closes))
-        service._hot_reload._draining += [
-            RetiredLibrary("x", "/x.so", [leftover], None, []) for leftover in held
-        ]
-        return service.close
-
-    return arrange
-
-
-def test_what_an_old_library_failed_with_survives_an_interrupt_in_the_next(close_of_leftovers):
-    close = close_of_leftovers(is_full, interrupted)
-    with pytest.raises(Interrupt):
-        close()
+    monkeypatch.setattr(filesystem, "close", be_overtaken_and_fail)
     with pytest.raises(ResourceExhaustedError, match="the disk is full"):
-        close()
-    close()
-
-
-def test_what_fails_after_another_thread_has_closed_the_service_is_raised(close_of_leftovers):
-    """The other one calls close at once as well, and comes to its end first."""
-
-    def close_by_another_thread_and_fail():
-        close.__self__._is_ended = True  # the other thread has come to its end
-        close()
-        is_full()
-
-    close = close_of_leftovers(close_by_another_thread_and_fail)
-    with pytest.raises(ResourceExhaustedError, match="the disk is full"):
-        close()
+        service.close()
 
 
 @pytest.mark.parametrize("ending", ["service.close()", ""])

@@ -26,7 +26,6 @@ from tests.fixtures.matrices import sampled, sampled_product
 pytestmark = pytest.mark.usefixtures("home")
 
 TRIED = Config(first_contact="new", load="lazy")
-UNTRIED = Config(first_contact="never", load="lazy")
 STEPS = [
     "modular_tf.opening:map_file",
     "modular_tf.opening:init_filesystems",
@@ -114,55 +113,6 @@ def remembered(path):
     return offer.schemes or offer.platform.device_type
 
 
-@each(STEPS)
-def test_the_next_use_opens_a_scheme(plugin_file, loaded, at_step, step, moment):
-    path = plugin_file("libcut.so")
-    service = loaded(TRIED, path)
-    at_step(step, moment, interrupt)
-
-    with pytest.raises(KeyboardInterrupt):
-        service.filesystem("fixture")
-    assert service.schemes() == {"fixture": "cut"}
-    service.load()
-
-    assert remembered(path) == ("fixture",)
-    assert service.filesystem("fixture").plugin == "cut"
-    (record,) = service.plugins()
-    assert (record.state, record.schemes) == (State.LOADED, ("fixture",))
-    assert record.reasons == record.warnings == ()
-
-
-@each(DEVICE_STEPS)
-def test_the_next_use_opens_devices(device_file, loaded, at_step, step, moment):
-    path = device_file("libcut_chip.so", device_type="CHIP", platform="CUT_CHIP")
-    service = loaded(TRIED, path)
-    at_step(step, moment, interrupt)
-
-    with pytest.raises(KeyboardInterrupt):
-        service.devices("CHIP")
-    service.load()
-
-    assert remembered(path) == "CHIP"
-    assert [device.name for device in service.devices("CHIP")] == ["CHIP:0", "CHIP:1"]
-    assert service.device("CHIP:1").hardware_name == "Fixture 1000"
-
-
-@each(STEPS)
-def test_the_next_load_maps_a_plugin(plugin_file, loaded, at_step, step, moment):
-    path = plugin_file("libcut.so")
-    service = PluginService(config=UNTRIED, plugin_paths=[path], bundled=False)
-    at_step(step, moment, interrupt)
-
-    with service:
-        with pytest.raises(KeyboardInterrupt):
-            service.load()
-        assert service.load()["cut"].state is State.LOADED
-        assert service.filesystem("fixture").plugin == "cut"
-
-    assert remembered(path) == ("fixture",)
-    assert loaded(UNTRIED, path).schemes() == {"fixture": "cut"}
-
-
 class Hooks:
     """What an application brings; each of its objects serves once."""
 
@@ -216,6 +166,25 @@ def require_all(service):
     assert [device.name for device in service.devices("CHIP")] == ["CHIP:0", "CHIP:1"]
     assert all(record.reasons == record.warnings == () for record in service.plugins())
     assert service.report().hook_failures == ()
+
+
+USES = [
+    *product([lambda service: service.filesystem("fixture")], STEPS),
+    *product([lambda service: service.devices("CHIP")], DEVICE_STEPS),
+]
+
+
+@pytest.mark.parametrize(("used", "moment"), sampled_product(USES, MOMENTS))
+def test_the_next_use_opens_what_an_interrupted_one_has_not(one_of_each, at_step, used, moment):
+    use, step = used
+    one_of_each.load()
+    at_step(step, moment, interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        use(one_of_each)
+
+    assert one_of_each.schemes() == ALL_OF_THEM
+    one_of_each.load()
+    require_all(one_of_each)
 
 
 @pytest.mark.parametrize(

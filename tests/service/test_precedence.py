@@ -236,35 +236,3 @@ def test_what_names_only_the_file_says_how_to_name_it_for_the_scheme(
 
         for text in (reason.remedy, str(by_scheme.value), str(by_uri.value)):
             assert next_step in text
-
-
-# ---- Records ----
-
-
-def test_a_record_as_json_has_the_documented_shape(plugin_file, make_service, tmp_path):
-    plugin_file("libgood.so")
-    (tmp_path / "libbad.so").write_text("text")
-    service = make_service(tmp_path)
-    good, bad = service.load()["good"].as_dict(), service.report()["bad"].as_dict()
-
-    assert good == {
-        "name": "good",
-        "path": str(tmp_path / "libgood.so"),
-        "source": "argument",
-        "distribution": None,
-        "kinds": ["filesystem"],
-        "state": "loaded",
-        "schemes": ["fixture"],
-        "device_types": [],
-        "kernels": 0,
-        "ops": 0,
-        "reason": None,
-    }
-    assert set(bad["reason"]) == {"stage", "rule", "message", "remedy"}
-    assert (bad["state"], bad["reason"]["stage"], bad["reason"]["rule"]) == (
-        "rejected",
-        "probe",
-        "LD-004",
-    )
-    with pytest.raises(KeyError):
-        service.report()["absent"]

@@ -82,18 +82,6 @@ def test_a_name_alone_is_a_file_in_the_current_directory_and_a_dash_is_none(
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"report": b"new"}
 
 
-def test_nobody_else_can_write_to_directories_that_are_made_for_it(tmp_path):
-    path = tmp_path / ".config" / "modular_tf" / "lock"
-    before = os.umask(0)
-    try:
-        write_output(str(path), b"new")
-    finally:
-        os.umask(before)
-
-    for made in path.parent, path.parent.parent:
-        assert made.stat().st_mode & 0o777 == 0o755
-
-
 def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch):
     path = tmp_path / "lock"
     write_output(str(path), b"old")
@@ -108,15 +96,21 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch)
     assert {entry.name: entry.read_bytes() for entry in tmp_path.iterdir()} == {"lock": b"old"}
 
 
-@pytest.mark.parametrize(("umask", "mode"), [(0o077, 0o600), (0, 0o644)])
-def test_a_new_file_is_for_whom_the_umask_lets(umask, mode, tmp_path):
+@pytest.mark.parametrize(
+    ("umask", "of_file", "of_folder"), [(0o077, 0o600, 0o700), (0, 0o644, 0o755)]
+)
+def test_what_is_made_is_for_whom_the_umask_lets_and_writable_by_nobody_else(
+    umask, of_file, of_folder, tmp_path
+):
+    path = tmp_path / ".config" / "modular_tf" / "file"
     before = os.umask(umask)
     try:
-        write_output(str(tmp_path / "file"), b"new")
+        write_output(str(path), b"new")
     finally:
         os.umask(before)
 
-    assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == mode
+    modes = [stat.S_IMODE(made.stat().st_mode) for made in (path, *path.parents[:2])]
+    assert modes == [of_file, of_folder, of_folder]
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o755, 0o600])

@@ -76,36 +76,11 @@ def is_free(turn):
     return found[0]
 
 
-def test_one_has_the_turn_and_the_others_read_what_it_has_stored(turn):
-    known, found, waits = [], [], threading.Event()
-
-    def wait_for_it():
-        found.append(found_out(turn, timeout_s=60, check=waits.set, known=known))
-
-    assert is_free(turn)
-    with taken(turn):
-        assert not is_free(turn)
-        thread = threading.Thread(target=wait_for_it)
-        thread.start()
-        assert waits.wait(60)
-        known.append("a")
-    thread.join()
-    assert found == [[]]
-    assert is_free(turn)
-
-
 def test_a_thread_never_waits_for_its_own_turn(turn):
     """As a signal handler that loads plugins in the middle of somebody's first start."""
     inner = []
     find_out(turn, lambda *_: inner.extend([found_out(turn), is_free(turn)]))
     assert inner == [["a"], False]
-
-
-@pytest.mark.parametrize("place", [None, "/proc/nothing"])
-def test_without_a_directory_nobody_waits(place):
-    turn = Turn(PrivateDirectory(place))
-    with taken(turn):
-        assert is_free(turn)
 
 
 def test_without_locks_nobody_waits(turn, monkeypatch):
@@ -115,15 +90,6 @@ def test_without_locks_nobody_waits(turn, monkeypatch):
     monkeypatch.setattr(fcntl, "flock", flock)
     with taken(turn):
         assert is_free(turn)
-
-
-def test_a_turn_ends_with_what_raises(turn):
-    def fail(*_):
-        raise KeyError
-
-    with pytest.raises(KeyError):
-        find_out(turn, fail)
-    assert is_free(turn)
 
 
 def test_an_interrupt_at_any_step_ends_the_turn(run_forked, tmp_path):

@@ -152,12 +152,3 @@ def test_of_two_new_generations_with_one_platform_the_first_has_it(service, put)
     assert "SAME_CHIP" in second.refusal.message
     assert service.device("SAME:0").plugin == "device"
     assert service.device("OTHER:0") is old
-
-
-def test_many_generations_of_two_contents_leave_no_platform_open(service, put):
-    for generation in range(3, 9):
-        renew(service, put, 1 + generation % 2)
-        assert service.device("FIXTURE:0").memory_usage()
-    settle(service)
-
-    assert service.draining == 0

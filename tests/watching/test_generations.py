@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from modular_tf.errors import ModularTFError, PluginError
+from modular_tf.errors import PluginError
 from modular_tf.service.configuration import Config
 from modular_tf.service.report import State
 from modular_tf.service.service import PluginService
@@ -16,8 +16,15 @@ from tests.fixtures.interrupts import call_at
 from tests.watching.conftest import PATIENCE_S, summary, write
 
 
-def test_the_old_generation_serves_what_is_open(service, put, overwrite):
-    put(scheme="same")
+@pytest.mark.parametrize(
+    ("kind", "deed"),
+    [
+        ("replaced", lambda _, overwrite: overwrite(variant="versioned-symbols", scheme="same")),
+        ("removed", lambda path, _: Path(path).unlink()),
+    ],
+)
+def test_the_old_generation_serves_what_is_open(kind, deed, service, put, overwrite):
+    path = put(scheme="same")
     service.watch().close()  # from now on files may be overwritten in place
     service.load("x")
     uri = "same://host/file"
@@ -27,10 +34,9 @@ def test_the_old_generation_serves_what_is_open(service, put, overwrite):
     region = filesystem.new_read_only_memory_region_from_file(uri)
     del filesystem
 
-    overwrite(variant="versioned-symbols", scheme="same")
-    assert summary(service.refresh()) == [("replaced", "x", "loaded")]
+    deed(path, overwrite)
+    assert summary(service.refresh()) == [(kind, "x", "loaded")]
 
-    assert not service.filesystem_for(uri).path_exists(uri)
     assert reader.read(0, 3) == b"old"
     writer.append(b"more")
     assert writer.tell() == 4
@@ -60,22 +66,6 @@ def test_the_old_generation_goes_on_until_nobody_holds_anything_of_it(service, p
     gc.collect()
     service.refresh()
     assert service.draining == 0
-
-
-def test_closing_the_service_closes_what_serves_to_the_end(service, put):
-    put(scheme="same")
-    service.load("x")
-    filesystem = write(service, "same://host/file", b"old")
-    reader = filesystem.new_random_access_file("same://host/file")
-    put(variant="versioned-symbols", scheme="same")
-    service.refresh()
-
-    service.close()
-
-    with pytest.raises(ModularTFError):
-        reader.read(0, 3)
-    with pytest.raises(ModularTFError):
-        filesystem.path_exists("same://host/file")
 
 
 def test_a_file_that_could_not_be_tried_is_tried_again(folder, put, monkeypatch):

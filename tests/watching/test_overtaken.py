@@ -183,7 +183,7 @@ STEPS = [
     "modular_tf.service.deferred_library:DeferredLibrary.open_now",
     "modular_tf.service.registrations:Registrations.give_up_conflicts",
     "modular_tf.service.registrations:Registrations.take_over",
-    "modular_tf.service.reload.hot_reload:RetiredLibrary.of",
+    "modular_tf.service.reload.hot_reload:RetiredLibrary",
     "modular_tf.service.deferred_library:DeferredLibrary.forget",
     "modular_tf.filesystem.registry:SchemeRegistration.enter",
     "modular_tf.filesystem.registry:SchemeRegistration.undo",

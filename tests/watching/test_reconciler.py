@@ -89,19 +89,6 @@ def test_what_nobody_took_note_of_is_reported_again():
     assert found.step(seen, 5.0) == []
 
 
-def test_an_unfinished_file_is_looked_at_again_and_reported_in_the_end(monkeypatch):
-    monkeypatch.setattr(module, "why_incomplete", lambda _path: "it is cut off")
-    found = Reconciler({}, DELAYS)
-
-    found.step({"x": state(1)}, 0.0)
-
-    assert found.step({"x": state(1)}, 1.0) == []
-    assert found.unfinished == {"x": "it is cut off"}
-    assert found.step({"x": state(1)}, 9.5) == []
-    assert kinds(reported(found, {"x": state(1)}, 10.0)) == ["x appeared"]
-    assert found.unfinished == {}
-
-
 SNAPSHOTS = st.dictionaries(st.sampled_from("abc"), st.integers(1, 3).map(state))
 
 

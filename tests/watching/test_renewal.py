@@ -11,33 +11,13 @@ import pytest
 
 from modular_tf.discovery import file_identity
 from modular_tf.discovery.sources import distributions
-from modular_tf.errors import ClosedError, UnimplementedError
+from modular_tf.errors import ClosedError
 from modular_tf.hookspecs import hookimpl
 from modular_tf.service.report import State
 from modular_tf.service.service import PluginService
 from tests.discovery.site_folder import install
 from tests.fixtures.wheels import record_row
-from tests.watching.conftest import PATIENCE_S, summary, write
-
-
-def test_a_new_file_is_loaded(service, put):
-    service.load()
-    path = put()
-
-    (change,) = service.refresh()
-
-    assert change.as_dict() == {
-        "change": "appeared",
-        "path": path,
-        "plugin": "x",
-        "state": "loaded",
-        "schemes": ["first"],
-        "device_types": [],
-        "reason": None,
-        "refusal": None,
-    }
-    assert service.schemes() == {"first": "x"}
-    assert service.refresh() == []
+from tests.watching.conftest import PATIENCE_S, summary
 
 
 def test_only_the_named_paths_are_looked_at(service, put):
@@ -98,23 +78,6 @@ def test_a_change_of_a_loose_file_reads_no_library_of_an_unpacked_wheel(
     assert summary(service.refresh([put(scheme="second")])) == [("appeared", "x", "loaded")]
     assert sorted(known) == ["libwheel.so", "libz.so"]
     assert read == []
-
-
-def test_a_removed_file_serves_what_is_open(service, put):
-    path = put()
-    service.load("x")
-    uri = "first://host/file"
-    filesystem = write(service, uri)
-    reader = filesystem.new_random_access_file(uri)
-    region = filesystem.new_read_only_memory_region_from_file(uri)
-    del filesystem
-    Path(path).unlink()
-
-    assert summary(service.refresh()) == [("removed", "x", "loaded")]
-    with pytest.raises(UnimplementedError):
-        service.filesystem_for(uri)
-    assert reader.read(0, 100) == b"content"
-    assert bytes(region.view()) == b"content"
 
 
 def test_hooks_get_the_changes(folder, put):
@@ -182,31 +145,6 @@ def test_a_watch_loads_what_is_there_and_ends_with_its_service(service, put):
     assert not watch.closed
     service.close()
     assert watch.closed
-
-
-def test_a_plugin_that_hangs_holds_up_nobody_but_its_watch(service, put):
-    begun, may_end = threading.Event(), threading.Event()
-    put("liba.so", scheme="one")
-    service.load()
-    try_out = service._pipeline.try_out
-
-    def take_long(judged):
-        begun.set()
-        may_end.wait(PATIENCE_S)
-        try_out(judged)
-
-    service._pipeline.try_out = take_long
-    put("libb.so", scheme="two")
-    with ThreadPoolExecutor(1) as other:
-        renewal = other.submit(service.refresh)
-        assert begun.wait(PATIENCE_S)
-        # What the service knows can be asked meanwhile, and other things can be done.
-        assert service.report()["b"].state is State.FOUND
-        assert service.schemes() == {"one": "a"}
-        may_end.set()
-        renewal.result()
-
-    assert service.schemes() == {"one": "a", "two": "b"}
 
 
 def test_two_renewals_at_once_follow_each_change_once(service, put):

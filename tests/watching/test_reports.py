@@ -28,14 +28,6 @@ def written_slowly(path, library):
             time.sleep(PAUSE_S)
 
 
-def appended_by_many_writers(path, library):
-    path.unlink(missing_ok=True)
-    for _, piece in in_pieces(library):
-        with path.open("ab") as stream:
-            stream.write(piece)
-        time.sleep(PAUSE_S)
-
-
 def preallocated_then_filled(path, library):
     with path.open("wb", buffering=0) as stream:
         os.posix_fallocate(stream.fileno(), 0, len(library))
@@ -68,12 +60,6 @@ def source_of(path, library):
     return source
 
 
-def renamed_in(path, library):
-    hidden = path.with_name(f".{path.name}.Xy3fGz")  # as rsync calls it
-    written_slowly(hidden, library)
-    hidden.replace(path)
-
-
 def moved_in(path, library):
     source_of(path, library).rename(path)
 
@@ -87,11 +73,9 @@ ARRIVALS = {
     f"lib{arrive.__name__}.so": arrive
     for arrive in (
         written_slowly,
-        appended_by_many_writers,
         preallocated_then_filled,
         filled_from_the_end,
         written_by_mapping,
-        renamed_in,
         moved_in,
         linked_in_by_name,
     )

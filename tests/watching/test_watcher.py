@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import logging
 import os
 import threading
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 from modular_tf.errors import ResourceExhaustedError
 from modular_tf.rules.shortage import ShortageError
 from modular_tf.service.reload import watching
-from modular_tf.service.reload.watching import Delays, Poller, take_snapshot
+from modular_tf.service.reload.watching import Delays
 from tests.fixtures.interrupts import Interrupt
 from tests.fixtures.thread_starts import FAILURES
 from tests.watching.conftest import PATIENCE_S, Report
@@ -23,40 +22,6 @@ SOON = Delays(settled_s=0.05)
 
 def descriptors():
     return len(list(Path("/proc/self/fd").iterdir()))
-
-
-@pytest.fixture
-def start(folder):
-    """Start a watcher by hand; it ends with the test."""
-    made = []
-
-    def make(deliver):
-        places = [str(folder)]
-        made.append(Poller(lambda: places, take_snapshot(places), deliver, 0.05, SOON))
-        made[-1].start()
-        return made[-1]
-
-    yield make
-    for watcher in made:
-        watcher.close()
-
-
-def test_a_receiver_that_raises_gets_the_change_again(start, folder, library, caplog):
-    reported, done = [], threading.Event()
-
-    def deliver(changes):
-        reported.extend((change.path, change.kind.value) for change in changes)
-        if len(reported) == 1:
-            raise RuntimeError("not now")
-        done.set()
-
-    with caplog.at_level(logging.WARNING, "modular_tf"):
-        start(deliver)
-        (folder / "libx.so").write_bytes(library)
-
-        assert done.wait(PATIENCE_S)
-    assert reported == [(str(folder / "libx.so"), "appeared")] * 2
-    assert any("not now" in str(record.msg) for record in caplog.records)
 
 
 def test_nothing_stays_behind(watched, folder, library):
@@ -98,11 +63,11 @@ def test_a_change_is_followed_when_a_shortage_is_over(monkeypatch, folder, libra
     assert len(attempts) == 10
 
 
-def test_a_folder_that_cannot_be_read_now_is_not_empty(monkeypatch, start, folder, library):
+def test_a_folder_that_cannot_be_read_now_is_not_empty(monkeypatch, watched, folder, library):
     """Else each of its plugins would be reported as removed."""
     (folder / "libold.so").write_bytes(library)
-    reported, read, done = [], [], threading.Event()
-    listdir = os.listdir
+    watching = watched(folder, delays=SOON)
+    read, listdir = [], os.listdir
 
     def no_descriptor_left(path):
         read.append(path)
@@ -110,12 +75,10 @@ def test_a_folder_that_cannot_be_read_now_is_not_empty(monkeypatch, start, folde
             raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
         return listdir(path)
 
-    start(lambda changes: (reported.extend(Path(it.path).name for it in changes), done.set()))
     monkeypatch.setattr(os, "listdir", no_descriptor_left)
     (folder / "libnew.so").write_bytes(library)
 
-    assert done.wait(PATIENCE_S)
-    assert reported == ["libnew.so"]
+    watching.reports(Report("libnew.so", "appeared", library))
 
 
 # ---- Threads that cannot be started, and interrupts ----

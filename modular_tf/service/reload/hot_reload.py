@@ -31,12 +31,9 @@ from modular_tf.service.report import ChangeKind, PluginChange, State
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from modular_tf.device.device import Device
-    from modular_tf.device.platform import DevicePlatform
     from modular_tf.discovery.candidate import Candidate
     from modular_tf.discovery.search import FoundCandidates
     from modular_tf.discovery.sources.search_paths import SearchPaths
-    from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
     from modular_tf.service.configuration import Config
     from modular_tf.service.hooks import Hooks
     from modular_tf.service.lifetime import ServiceLock
@@ -87,30 +84,13 @@ class RetiredLibrary:
     service's lock.
     """
 
-    def __init__(
-        self,
-        plugin: str,
-        path: str,
-        filesystems: Iterable[PluginFilesystem],
-        platform: DevicePlatform | None,
-        lent: Iterable[Device],
-    ) -> None:
-        self.plugin = plugin
-        self.path = path
-        self._filesystems = weakref.WeakSet(filesystems)
-        self._platform = platform
-        self._lent = weakref.WeakSet(lent)
-
-    @classmethod
-    def of(cls, plugin: Plugin, registrations: Registrations) -> RetiredLibrary:
+    def __init__(self, plugin: Plugin, registrations: Registrations) -> None:
         """Make it of what a plugin has registered, before that is given back."""
-        return cls(
-            plugin.name,
-            plugin.path,
-            registrations.opened_filesystems,
-            registrations.loaded_platform,
-            registrations.lent_devices,
-        )
+        self.plugin = plugin.name
+        self.path = plugin.path
+        self._filesystems = weakref.WeakSet(registrations.opened_filesystems)
+        self._platform = registrations.loaded_platform
+        self._lent = weakref.WeakSet(registrations.lent_devices)
 
     @property
     def is_drained(self) -> bool:
@@ -236,10 +216,7 @@ class HotReload:
 
     @entry_point
     def _watched_places(self) -> list[str]:
-        """Return the files and directories that plugins come from, but for installed packages.
-
-        Of those only the libraries that are known; and nothing of what comes with this package.
-        """
+        """Return the files and directories that plugins come from, but for installed packages."""
         with self._lock:
             self.finish_drained()
             searched = self._known.found.searched if self._known.found is not None else ()
@@ -334,10 +311,7 @@ class HotReload:
 
     @entry_point
     def _prepare(self, places: SearchPaths, scope: Scope, attempt: Attempt) -> Prepared:
-        """Read the files of a scope, and drop the plugins that have none any more.
-
-        The attempt is over when another thread may begin with what is prepared.
-        """
+        """Read the files of a scope, and drop the plugins that have none any more."""
         found = self._search(places, scope)
         self._read_again(scope)
         with self._lock:
@@ -375,7 +349,7 @@ class HotReload:
     def _remove(self, entry: PluginEntry) -> PluginChange:
         plugin = entry.plugin
         if entry.serving is not None:
-            self._draining.append(RetiredLibrary.of(plugin, entry.serving.registrations))
+            self._draining.append(RetiredLibrary(plugin, entry.serving.registrations))
             entry.serving.forget()
             self.finish_drained()
         self._known.forget(entry)
@@ -406,11 +380,7 @@ class HotReload:
         return retried
 
     def _replacement(self, old: PluginEntry, plugin: Plugin, scope: Scope) -> PluginEntry | None:
-        """Return the entry that shall replace a plugin's.
-
-        Where the plugin serves something, it registers beside that. None is returned where the
-        bytes are the same, and where another thread has dealt with it while files were read.
-        """
+        """Return the entry that shall replace a plugin's."""
         if not (scope.has(plugin.path, plugin.identity) and self._known.has(old)):
             return None
         if self._is_dealt_with(old, plugin.identity):
@@ -492,7 +462,7 @@ class HotReload:
             if new.plugin.state is not State.LOADED:
                 return self._keep(old, new)
         if old.serving is not None:
-            self._draining.append(RetiredLibrary.of(old.plugin, old.serving.registrations))
+            self._draining.append(RetiredLibrary(old.plugin, old.serving.registrations))
         if staged is not None:
             staged.take_over()
         self._known.replace(old, new)
@@ -537,10 +507,7 @@ class HotReload:
             watch.close(timeout_s)
 
     def close(self, failures: list[ModularTFError], *, at_exit: bool) -> None:
-        """Close old libraries that still serve somebody; add what went wrong to `failures`.
-
-        The watches have been stopped.
-        """
+        """Close old libraries that still serve somebody; add what went wrong to `failures`."""
         self._watches.clear()
         for old in self._draining:
             old.close(failures, at_exit=at_exit)

@@ -78,11 +78,7 @@ class Delays(NamedTuple):
 
 
 def take_snapshot(places: Iterable[str]) -> Snapshot:
-    """Return the files in places; what is missing or unreadable is left out. [any thread]
-
-    Places are absolute paths. A file counts whatever it is called, in a directory those with a
-    plugin's name. Raises ShortageError if a directory cannot be read now.
-    """
+    """Return the files in places; what is missing or unreadable is left out. [any thread]"""
     found = ((path, FileIdentity.at(path)) for place in places for path in _files(place))
     return {path: identity for path, identity in found if identity is not None}
 
@@ -106,11 +102,7 @@ def _files(place: str) -> Iterator[str]:
 
 
 def why_incomplete(path: str) -> str | None:
-    """Return why a file seems incomplete; None if it does not. [any thread]
-
-    Cut off libraries, files that begin like one or with nothing, and those with room for what is
-    not there yet. What is no library at all is not waited for.
-    """
+    """Return why a file seems incomplete; None if it does not. [any thread]"""
     try:
         with ElfFile(path) as elf:
             return None if elf.image.has_whole_section_table() else "its section table is empty"
@@ -163,10 +155,7 @@ class Reconciler:
         return {path: change.unfinished for path, change in waiting if change.unfinished}
 
     def step(self, seen: Snapshot, now: float) -> list[Change]:
-        """Return the changes that are due, removals first: again until they are confirmed.
-
-        `seen` is the snapshot that was taken at the time `now`.
-        """
+        """Return the changes that are due, removals first: again until they are confirmed."""
         for path in {**self._reported, **seen, **self._unreported}:
             identity = seen.get(path)
             if identity == self._reported.get(path):
@@ -246,11 +235,7 @@ class Poller:
             raise
 
     def close(self, timeout_s: float | None = None) -> None:
-        """Stop, after the changes that are being delivered; safe to call twice.
-
-        It waits for that for `timeout_s`, None for as long as it takes. Called by `deliver` itself,
-        it returns at once.
-        """
+        """Stop, after the changes that are being delivered; safe to call twice."""
         self.closed = True
         self._end.put(None)
         if self._thread.is_alive() and threading.current_thread() is not self._thread:

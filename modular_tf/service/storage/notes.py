@@ -31,7 +31,7 @@ from modular_tf.rules.trust import CALLS_SURVIVED, LOADING_SURVIVED
 from modular_tf.service.storage.private_directory import PrivateDirectory
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
 _BEGUN, _ENDED = ".mark", ".ended"
 LOADING, TRYING, _CALL = "loading", "trying", "call"
@@ -108,19 +108,15 @@ class Note(NamedTuple):
 
 
 class Notes:
-    """The notes of this user's processes. [any thread]
-
-    Where nothing can be written, there are none.
-    """
+    """The notes of this user's processes. [any thread]"""
 
     def __init__(self, directory: PrivateDirectory) -> None:
         self._directory = directory
 
     @classmethod
-    def of_process(cls, environment: Mapping[str, str] | None = None) -> Notes:
-        """Return the notes of this user's processes; `environment` replaces `os.environ`."""
-        variables = os.environ if environment is None else environment
-        place = state_directory(variables, privileged=is_privileged())
+    def of_process(cls) -> Notes:
+        """Return the notes of this user's processes; where none can be written there are none."""
+        place = state_directory(os.environ, privileged=is_privileged())
         return cls(PrivateDirectory(None if place is None else os.path.join(place, "notes")))
 
     @contextmanager
@@ -187,10 +183,7 @@ class Notes:
             self._directory.remove(note.name)
 
     def report_calls(self, *, leave_notes: bool) -> None:
-        """Report on standard error a call in which this process ends, from now on. [any thread]
-
-        With `leave_notes` also leave a note for the next process, if the plugin has a `note_of`.
-        """
+        """Report on standard error a call in which this process ends, from now on. [any thread]"""
         _report_calls(self._directory.made() if leave_notes else None)
 
     def _may_have_a_watcher(self, name: str) -> bool:

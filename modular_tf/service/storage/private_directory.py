@@ -10,6 +10,7 @@ nothing could be read does not mean that nothing is there.
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import stat
 import threading
@@ -117,10 +118,7 @@ class PrivateDirectory:
             return directory is not None and _remove(directory, name)
 
     def changed_at(self) -> dict[str, float]:
-        """Return by name when each file was last written.
-
-        Raises ShortageError if the directory cannot be listed now.
-        """
+        """Return by name when each file was last written."""
         found: dict[str, float] = {}
         with self._opened(raises_shortage=True) as directory:
             try:
@@ -139,16 +137,10 @@ class PrivateDirectory:
         return found
 
     def open_for_lock(self, name: str) -> FileIO | nullcontext[None]:
-        """Return a file that is there to be locked, made where it is missing; None if it cannot be.
-
-        It is for `with`, which closes it, and so ends its lock.
-        """
-        with self._opened(make=True) as directory:
+        """Return a file to be locked within `with`, made where it is missing; None for none."""
+        with self._opened(make=True) as directory, suppress(OSError):
             if directory is not None:
-                with suppress(ImportError, OSError):
-                    import fcntl  # noqa: F401, PLC0415  (it may find no descriptor left)
-
-                    return open_owned(name, _LOCK_FLAGS, 0o600, dir_fd=directory)
+                return open_owned(name, _LOCK_FLAGS, 0o600, dir_fd=directory)
         return nullcontext()
 
     # -- the opened directory ---------------------------------------------------------------------
@@ -352,58 +344,45 @@ class Turn:
     ) -> None:
         """Find something out about items, except what other processes find out meanwhile.
 
-        The process that has the turn does the work. The others wait, read what was stored, and take
-        the turn for what is still unknown. The work of an owner that is stopped is done again.
-
-        Args:
-            items: What to find out about.
-            unknown: Reads what is stored by now; returns the items about which nothing is.
-            find_out: Finds it out and stores it, before it returns. Calls its second argument
-                whenever there is progress.
-            timeout_s: How long an owner may go without progress.
-            check: Called again and again while it waits; what it raises ends that.
+        The process that has the turn calls `find_out`, which stores what it finds out, and calls
+        its second argument whenever there is progress. The others wait, and call `check`, whose
+        exceptions end that; then `unknown` returns the items about which nothing is stored. An
+        owner without progress for `timeout_s` is not waited for: its work is done again.
         """
-        end = monotonic() + _MOST_TIMEOUTS * timeout_s
-        left, outer = items, _mine.file
+        outer = _mine.file
         with nullcontext() if outer else self._directory.open_for_lock(_TURN) as file:
             if file is not None:
                 _opened.add(file)
             try:
-                while left and not (is_ours := _lock(file, shared=False)):
-                    if not _wait(file, timeout_s, end, check):
-                        break
-                    left = unknown(left)
-                if left and (left := unknown(left)):
+                taken = file if file is not None and _take(file, timeout_s, check) else None
+                if left := unknown(items):
                     _mine.file = file or outer
-                    find_out(left, lambda: _touch(file) if is_ours else None)
+                    find_out(left, lambda: None if taken is None else _touch(taken))
             finally:
                 _mine.file = outer
-                _unlock(file)
+                if file is not None:
+                    _unlock(file)
 
 
-def _wait(file: FileIO | None, timeout_s: float, end: float, check: Callable[[], None]) -> bool:
-    """Wait until nobody has the turn; return False if its owner hangs, or at a time `end`."""
-    last = _touched_ns(file)
-    deadline = monotonic() + timeout_s
-    while not _lock(file, shared=True):
+def _take(file: FileIO, timeout_s: float, check: Callable[[], None]) -> bool:
+    """Lock a file when nobody else has; return False if its owner hangs, or after too long."""
+    end = monotonic() + _MOST_TIMEOUTS * timeout_s
+    last, deadline = _touched_ns(file), monotonic() + timeout_s
+    while not _lock(file):
         check()
         sleep(_POLL_S)
         if (progress := _touched_ns(file)) != last:
             last, deadline = progress, monotonic() + timeout_s
         if monotonic() > min(deadline, end):
             return False
-    _unlock(file)
+    _touch(file)
     return True
 
 
-def _lock(file: FileIO | None, *, shared: bool) -> bool:
+def _lock(file: FileIO) -> bool:
     """Lock a file, unless another process has; return whether it need not be waited for."""
-    if file is None:
-        return True
-    import fcntl  # noqa: PLC0415  (where something is found out)
-
     try:
-        fcntl.flock(file.fileno(), (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except (OSError, ValueError):  # no locks there; or closed, in the child of a handler's fork
@@ -411,24 +390,20 @@ def _lock(file: FileIO | None, *, shared: bool) -> bool:
     return True
 
 
-def _unlock(file: FileIO | None) -> None:
+def _unlock(file: FileIO) -> None:
     """Release the lock of a file; a forked child may have the file too, and would keep the lock."""
-    if file is not None:
-        import fcntl  # noqa: PLC0415  (as above)
-
-        with suppress(OSError, ValueError):
-            fcntl.flock(file.fileno(), fcntl.LOCK_UN)
-
-
-def _touch(file: FileIO | None) -> None:
-    with suppress(OSError, ValueError):  # closed in a forked child
-        if file is not None:
-            os.utime(file.fileno())
-
-
-def _touched_ns(file: FileIO | None) -> int:
     with suppress(OSError, ValueError):
-        return 0 if file is None else os.fstat(file.fileno()).st_mtime_ns
+        fcntl.flock(file.fileno(), fcntl.LOCK_UN)
+
+
+def _touch(file: FileIO) -> None:
+    with suppress(OSError, ValueError):  # closed in a forked child
+        os.utime(file.fileno())
+
+
+def _touched_ns(file: FileIO) -> int:
+    with suppress(OSError, ValueError):
+        return os.fstat(file.fileno()).st_mtime_ns
     return 0
 
 

@@ -26,12 +26,12 @@ from modular_tf.service.storage.private_directory import PrivateDirectory
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from modular_tf.discovery.host_fingerprint import HostFingerprint
     from modular_tf.service.storage.notes import Note, Notes
 
-_FOUND_BY_NO_TRIAL = (LOADING_SURVIVED, CALLS_SURVIVED)
+FOUND_BY_NO_TRIAL = (LOADING_SURVIVED, CALLS_SURVIVED)
 _CALLS_TO_QUARANTINE = 3  # in which processes ended
 _MOST_OF_A_NAME, _MOST_OF_A_PATH = 255, 4096
 _LAST_TIME = 1 << 40
@@ -88,10 +88,9 @@ class QuarantineStore(Database):
             self.save()
 
     @classmethod
-    def of_process(cls, environment: Mapping[str, str] | None = None) -> QuarantineStore:
-        """Return the quarantine of this process's user; `environment` replaces `os.environ`."""
-        variables = os.environ if environment is None else environment
-        place = state_directory(variables, privileged=is_privileged())
+    def of_process(cls) -> QuarantineStore:
+        """Return the quarantine of this process's user."""
+        place = state_directory(os.environ, privileged=is_privileged())
         return cls(PrivateDirectory(place), host_fingerprint())
 
     @property
@@ -100,10 +99,7 @@ class QuarantineStore(Database):
         return not any(table.rows or table.changes for table in self._tables)
 
     def recall(self, sha256: str) -> Entry | None:
-        """Return why these bytes are in quarantine, None where they are not.
-
-        They are released here if the host changed since.
-        """
+        """Return why these bytes are in quarantine, None where they are not."""
         entry = self._entry_of(self._plugins, sha256)
         if entry is None:
             return None
@@ -176,10 +172,7 @@ class QuarantineStore(Database):
         self.save()
 
     def release(self, sha256: str) -> bool:
-        """Release a plugin from quarantine; return whether it was in it.
-
-        What ended a process stays suspect until it has been loaded.
-        """
+        """Release a plugin from quarantine; return whether it was in it."""
         if self._plugins.get(sha256) is None:
             return False
         entry = self._entry_of(self._plugins, sha256)
@@ -266,7 +259,7 @@ class QuarantineStore(Database):
 
 
 def _plugin_row(entry: Entry) -> tuple[int, str]:
-    return int(entry.incident.rule not in _FOUND_BY_NO_TRIAL), _json(entry)
+    return int(entry.incident.rule not in FOUND_BY_NO_TRIAL), _json(entry)
 
 
 def _json(entry: Entry) -> str:
