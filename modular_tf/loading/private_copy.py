@@ -162,9 +162,10 @@ def in_memory(data: bytes, name: str) -> OpenDescriptor:
 
 
 def copy_for_host(file: OpenedFile, host_name: str = SONAME) -> OpenDescriptor:
-    """Return a sealed copy of a library that needs `host_name` instead of TensorFlow's libraries.
+    """Return a sealed copy of a library that needs the host runtime instead of TensorFlow's.
 
-    Its search path has no relative directories.
+    Its search path has no relative directories. A library `host_name` replaces those of
+    `REPLACED_SONAMES`.
     """
     if os.fstatvfs(file.fd).f_flag & os.ST_NOEXEC:  # a copy could always be mapped
         message = f"{file.path}: its file system is mounted so that nothing runs from it, noexec"
