@@ -74,11 +74,11 @@ class LinkNames(NamedTuple):
             linked = tuple(one.name for one in found.linked)
             return cls(found.soname, found.needed, linked, found.search_path, levels)
 
-    def must_differ(self, replaced_sonames: frozenset[str]) -> bool:
-        """Return whether names have to be changed in a copy (`private_copy`)."""
-        return not replaced_sonames.isdisjoint(self.needed) or any(
-            map(is_relative, self.search_path)
-        )
+    @property
+    def must_differ(self) -> bool:
+        """Whether names have to be changed in a copy (`private_copy`)."""
+        replaced = not REPLACED_SONAMES.isdisjoint(self.needed)
+        return replaced or any(map(is_relative, self.search_path))
 
 
 class Target(NamedTuple):
@@ -104,7 +104,7 @@ def map_file(
     `PluginError` (LD-050), and what this process has too little of a `ShortageError`.
     """
     try:
-        return bind(path, companions, REPLACED_SONAMES, absent, checked=checked, sealed=sealed)
+        return bind(path, companions, absent, checked=checked, sealed=sealed)
     except OSError as error:  # gone or changed since the probe, ...
         raise_shortage(error)
         message = f"{path}: cannot be mapped: {error}"
@@ -114,7 +114,6 @@ def map_file(
 def bind(
     path: str,
     companions: Sequence[str],
-    replaced_sonames: frozenset[str],
     absent: Sequence[str] = (),
     *,
     checked: Sequence[SeenFile] | None = None,
@@ -151,10 +150,10 @@ def bind(
         known = bound_files.files.get(key)
         if known is None or not files[-1].may_be(known.sha256):
             read = [(file, LinkNames.of(file.mapped_as, file.path)) for file in files]
-            others = only_opened_by_name(read, replaced_sonames)
+            others = only_opened_by_name(read)
             needed = [found for found in read if found not in others]
-            by_name = opened_by_name(others, replaced_sonames, copies)
-            targets = _targets(needed, replaced_sonames, by_name, opened, sealed=sealed)
+            by_name = opened_by_name(others, copies)
+            targets = _targets(needed, by_name, opened, sealed=sealed)
             known = _map(targets, absent, by_name)
             bound_files.files[key] = bound_files.files[identity] = known
             copies.pop_all()
@@ -189,7 +188,6 @@ def _map(targets: Sequence[Target], absent: Sequence[str], by_name: OpenedByName
 
 def _targets(
     files: Sequence[tuple[OpenedFile, LinkNames]],
-    replaced_sonames: frozenset[str],
     by_name: OpenedByName,
     opened: ExitStack,
     *,
@@ -206,9 +204,9 @@ def _targets(
     targets = []
     for file, names in files:
         source: OpenDescriptor = file
-        must_differ = names.must_differ(replaced_sonames) or (is_elsewhere and file is files[-1][0])
+        must_differ = names.must_differ or (is_elsewhere and file is files[-1][0])
         if sealed or must_differ or file.must_be_copied:
-            source = copy_for_host(file, replaced_sonames)
+            source = copy_for_host(file)
             opened.callback(source.close)
         if sanitizer_of_process() is not None:
             source.keep()  # it reads the file again by that path, to name functions in its report

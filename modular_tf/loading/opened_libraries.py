@@ -84,15 +84,13 @@ class OpenedByName(NamedTuple):
 
 
 def opened_by_name(
-    files: Sequence[tuple[OpenedFile, LinkNames]],
-    replaced_sonames: frozenset[str],
-    copies: ExitStack,
+    files: Sequence[tuple[OpenedFile, LinkNames]], copies: ExitStack
 ) -> OpenedByName:
     """Return copies of libraries, led to one that does not exist yet; `copies` closes them."""
     host_name = f"{_HOST_NAME}.{next(_numbers)}" if files else ""
     shown = []
     for file, _ in files:
-        source = copy_for_host(file, replaced_sonames, host_name)
+        source = copy_for_host(file, host_name)
         copies.callback(source.close)
         if sanitizer_of_process() is not None:
             source.keep()  # see `binding`
@@ -102,7 +100,7 @@ def opened_by_name(
 
 
 def only_opened_by_name(
-    files: Sequence[tuple[OpenedFile, LinkNames]], replaced_sonames: frozenset[str]
+    files: Sequence[tuple[OpenedFile, LinkNames]],
 ) -> list[tuple[OpenedFile, LinkNames]]:
     """Return the libraries that are not mapped at once, as only code opens them, by their names.
 
@@ -110,7 +108,7 @@ def only_opened_by_name(
     bytes of one. One that is not named at all is mapped at once: a library of the system may need
     it. The plugin is the last of the files.
     """
-    waiting = [it for it in files[:-1] if not replaced_sonames.isdisjoint(it[1].needed)]
+    waiting = [it for it in files[:-1] if not REPLACED_SONAMES.isdisjoint(it[1].needed)]
     mapped = [it for it in files if it not in waiting]
     known = {
         at: ({os.path.basename(file.path), names.soname}, names.linked)

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from modular_tf.concurrency.owned_file import open_owned, owned
 from modular_tf.discovery.elf import ElfFile, dynamic
 from modular_tf.discovery.file_identity import OPEN_FLAGS, FileIdentity, sha256_of
+from modular_tf.discovery.linking.host_exports import REPLACED_SONAMES
 from modular_tf.discovery.linking.system_libraries import is_relative
 from modular_tf.errors import PluginError
 from modular_tf.native.runtime_library import SONAME
@@ -160,13 +161,11 @@ def in_memory(data: bytes, name: str) -> OpenDescriptor:
     return memory
 
 
-def copy_for_host(
-    file: OpenedFile, replaced_sonames: frozenset[str], host_name: str = SONAME
-) -> OpenDescriptor:
+def copy_for_host(file: OpenedFile, host_name: str = SONAME) -> OpenDescriptor:
     """Return a sealed copy of a library that needs the host runtime instead of TensorFlow's.
 
     Its search path has no relative directories. A library `host_name` replaces those of
-    `replaced_sonames`.
+    `REPLACED_SONAMES`.
     """
     if os.fstatvfs(file.fd).f_flag & os.ST_NOEXEC:  # a copy could always be mapped
         message = f"{file.path}: its file system is mounted so that nothing runs from it, noexec"
@@ -179,7 +178,7 @@ def copy_for_host(
         if file.known_sha256 is not None:
             require_same(file.path, sha256_of(copy.fd), file.known_sha256)
         with ElfFile(copy.mapped_as) as elf:
-            patches = _patches(elf, replaced_sonames, file.path, host_name)
+            patches = _patches(elf, file.path, host_name)
         for offset, data in patches:
             os.pwrite(copy.fd, data, offset)
         fcntl.fcntl(copy.fd, fcntl.F_ADD_SEALS, _SEALS)
@@ -196,9 +195,7 @@ def _new_memory(name: str) -> OpenDescriptor:
     return OpenDescriptor(owned(partial(os.memfd_create, shown, flags)))
 
 
-def _patches(
-    elf: ElfFile, replaced_sonames: frozenset[str], path: str, host_name: str
-) -> list[tuple[int, bytes]]:
+def _patches(elf: ElfFile, path: str, host_name: str) -> list[tuple[int, bytes]]:
     """Return file offsets and the bytes to write there."""
     table = next(value for _, tag, value in elf.dynamic.entries if tag == dynamic.DT_STRTAB)
     of_needs: list[tuple[int, bytes]] = []
@@ -206,7 +203,7 @@ def _patches(
     for at, tag, value in elf.dynamic.entries:
         if tag == dynamic.DT_NEEDED:
             name = elf.dynamic.strings.text(value)
-            if name not in replaced_sonames:
+            if name not in REPLACED_SONAMES:
                 continue
             if len(name) >= len(host_name):
                 offset = elf.image.offset_of(table + value, len(name), "a name")
@@ -227,13 +224,13 @@ def _patches(
                 raise refusal.error(PluginError, plugin=path)
             offset = elf.image.offset_of(table + value, len(searched), "a search path")
             of_paths.append((offset, changed))
-    return [*of_needs, *_version_patches(elf, replaced_sonames), *of_paths]
+    return [*of_needs, *_version_patches(elf), *of_paths]
 
 
-def _version_patches(elf: ElfFile, replaced_sonames: frozenset[str]) -> Iterator[tuple[int, bytes]]:
+def _version_patches(elf: ElfFile) -> Iterator[tuple[int, bytes]]:
     """Take out the records of TensorFlow's libraries, and the versions of their symbols."""
     records = elf.version_records()
-    kept = [record for record in records if record.library not in replaced_sonames]
+    kept = [record for record in records if record.library not in REPLACED_SONAMES]
     if len(kept) == len(records):
         return
     numbers = {need.number for record in records for need in record.needs} - {

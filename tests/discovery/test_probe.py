@@ -1,7 +1,6 @@
 """The probe answers what dlopen would, and why, before anything is opened."""
 
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -389,20 +388,6 @@ def test_the_answer_is_that_of_dlopen(compile_library, prober, dlopens):
         path = compile_library(f"{name}.so", source, *options)
         result = prober.probe(make_candidate(path))
         assert result.loadable is bool(dlopens(path)), (name, result.problems)
-
-
-# -- files that are no libraries ------------------------------------------------------------------
-
-
-def test_a_probe_leaves_no_files_open(compile_library, tmp_path):
-    good = compile_library("libx.so", calls("cos"), "-lm")
-    bad = tmp_path / "libbad.so"
-    bad.write_bytes(ElfBuilder(tags={6: 1 << 60}).build())
-    before = len(list(Path("/proc/self/fd").iterdir()))
-
-    for path in (good, bad, good, tmp_path / "none.so"):
-        probe(make_candidate(path), HostExports())
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 def test_variables_of_the_linker_count(compile_library, tmp_path, monkeypatch):

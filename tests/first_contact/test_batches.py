@@ -53,7 +53,7 @@ def test_a_process_that_somebody_else_ended_between_batches_comes_again():
 def test_nobody_reports_for_another_process(monkeypatch):
     """A process can open the pipes of another one of its user."""
     monkeypatch.setattr("modular_tf.processes.zygote_process._SECLUDES", False)
-    _, hung = try_plugins([task("FORGE_SIBLINGS"), task("HANG")], Limits(seconds=6))
+    _, hung = try_plugins([task("FORGE_SIBLINGS"), task("HANG")], Limits(seconds=3))
 
     assert hung.incident.violation.rule_id == "LD-061"
 

@@ -140,24 +140,6 @@ def opened_row(path="/p/libmore.so", size=3):
     return [path, [1, 2, size, 4, 5], None, 6, "0-b"]
 
 
-@pytest.mark.parametrize(
-    "rows",
-    [
-        [opened_row(size=1 << 63)],
-        [opened_row(f"/p/lib{at}.so", 1 << 32) for at in range(3)],
-        [opened_row(size=-1)],
-        [["/p/libmore.so", None, None, 6, "0-b"]],
-        [opened_row("/p/\x1b[2Jlibmore.so")],
-        [opened_row("/p/lib\nmore.so")],
-        [opened_row("/p/lib\u202emore.so")],
-    ],
-    ids=["large", "large together", "negative", "absent", "escape", "line", "direction"],
-)
-def test_what_was_opened_can_be_read_soon_and_shown(rows):
-    with pytest.raises(ValueError, match="expected"):
-        read_finding(encode(Finding()) | {"opened": rows})
-
-
 def test_a_finding_is_bounded_whatever_it_is_made_of():
     incident = Incident.of(
         Violation("LD-060", LONG),
@@ -206,6 +188,12 @@ def test_an_entry_fills_its_field_and_has_no_other_keys(entry, field):
         (("finding", "notes", 0, "rule"), "LD-999"),
         (("finding", "notes", 0, "stage"), "trust"),
         (("finding", "opened"), [["/x", None, None, 0, ""]] * 1025),
+        (("finding", "opened"), [opened_row(size=1 << 63)]),
+        (("finding", "opened"), [opened_row(f"/p/lib{at}.so", 1 << 32) for at in range(3)]),
+        (("finding", "opened"), [opened_row(size=-1)]),
+        (("finding", "opened"), [["/p/libmore.so", None, None, 6, "0-b"]]),
+        (("finding", "opened"), [opened_row("/p/\x1b[2Jlibmore.so")]),
+        (("finding", "opened"), [opened_row("/p/lib\u202emore.so")]),
         (("finding", "opened", 0, 0), "libx.so"),
         (("finding", "opened", 0, 0), "/" + "x" * 4096),
         (("finding", "opened", 0, 0), "/x\0"),
@@ -251,14 +239,8 @@ def test_texts_are_cut_and_plain():
 
 
 @pytest.mark.parametrize(
-    "frame",
-    [
-        ["6c", "66"], ["6", "66", 1], [6, "66", 1], ["6c", None, 1], ["zz", "66", 1],
-        ["6c", "66", -1], ["6c", "66", 2**64], ["6c", "66", HUGE], ["6c", "66", 1.5],
-        ["6c", "66", True], ["6c", "66", "1"], [], [{"rule": 1}, "66", 1], ["6c", {"rule": 1}, 1],
-    ],
-    ids=lambda frame: repr(frame)[:20],
-)  # fmt: skip
+    "frame", [["6c", "66"], [6, "66", 1], ["zz", "66", 1], ["6c", "66", -1], ["6c", "66", HUGE], []]
+)
 def test_a_frame_of_another_form_is_left_out(frame):
     assert readable_frames([frame, ["6c", "66", 16]], []) == ("l f+0x10",)
 

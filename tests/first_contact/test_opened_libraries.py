@@ -136,18 +136,6 @@ def test_a_plugin_is_tried_again_when_what_it_opened_has_changed(
     assert load(plugin)[:2] == ["quarantined", "LD-060"]
 
 
-def test_a_plugin_is_tried_again_when_what_it_opened_is_gone(
-    plugin, opened, traces, monkeypatch, load
-):
-    monkeypatch.setenv("OPENS_IN_INIT", str(opened))
-    load(plugin)
-    begun(traces)
-    opened.unlink()
-
-    assert load(plugin) == GOOD
-    assert begun(traces) == ["init", "libx"]
-
-
 def change(library):
     """Give a library other bytes that mean the same."""
     with library.open("ab") as stream:

@@ -19,16 +19,14 @@ _TRY_AS_ORDINARY_USER = """
     from modular_tf.processes import seclusion
     from modular_tf.first_contact.finding import Limits
     from modular_tf.loading.task import Task
-    from modular_tf.native.library import process_symbol
-    from modular_tf.native.ffi import ffi
+    from modular_tf.native.c_library import prctl
 
     def become_ordinary():
         if os.geteuid() == 0:
             os.setgroups([])
             os.setresgid(54329, 54329, 54329)
             os.setresuid(54329, 54329, 54329)
-            prctl = ffi.cast("int (*)(int, unsigned long, ...)", process_symbol("prctl"))
-            prctl(4, ffi.cast("unsigned long", 1))  # PR_SET_DUMPABLE
+            prctl(4, 1)  # PR_SET_DUMPABLE
 
     def attempt():
         _warm_up()  # what it imports may lie where ordinary users may not read

@@ -11,14 +11,10 @@ LIBRARIES = {library.name: library for library in hostile_libraries()}
 SAMPLE = [
     "device-hang-init",
     "device-change-environment-init",
-    "filesystem-needed-missing",
     "unfit-LD-003",
     "device-exit-later-init",
-    "filesystem-cancel-later-init",
     "device-overwrite-tables-later-init",
     "filesystem-hang-at-exit-init",
-    "filesystem-crash-when-unloaded-init",
-    "device-mappings-init",
 ]
 
 

@@ -8,12 +8,8 @@ import pytest
 
 from modular_tf.abi.layouts import Dialect
 from modular_tf.device.platform import load_device_platform
-from modular_tf.discovery.elf import ElfFile
-from modular_tf.discovery.elf.stub_library import stub_library
 from modular_tf.errors import PluginError
 from modular_tf.loading.binding import bind
-from modular_tf.native.library import Library
-from modular_tf.native.runtime_library import absent_function
 from modular_tf.service.configuration import Config
 from modular_tf.service.report import State
 from modular_tf.service.service import PluginService
@@ -68,7 +64,7 @@ def test_its_devices_work(dialect, renamed, first_contact, put):
 
 
 def test_it_is_answered_and_no_kernel_is_registered():
-    library = bind(str(library_of(NEWEST)), [], frozenset(), NAMES)
+    library = bind(str(library_of(NEWEST)), [], NAMES)
     calls = ctypes.CFUNCTYPE(ctypes.c_char_p)(library.symbol("dialect_calls"))
 
     with load_device_platform(library, plugin_name="kernels"):
@@ -82,7 +78,7 @@ def test_it_is_answered_and_no_kernel_is_registered():
 
 def test_without_what_stands_in_it_cannot_be_mapped(put):
     with pytest.raises(PluginError, match="undefined symbol: TF_") as refusal:
-        bind(str(put()), [], frozenset(), NAMES[:1])
+        bind(str(put()), [], NAMES[:1])
 
     assert refusal.value.rule == "LD-050"
 
@@ -97,7 +93,7 @@ CALL_BOTH = """
     import ctypes, sys
     from modular_tf.loading.binding import bind
     path = sys.argv[1]
-    library = bind(path, [], frozenset(), ["TF_Quux", "TF_Quuz"])
+    library = bind(path, [], ["TF_Quux", "TF_Quuz"])
     for name in ("call_quux", "call_quuz", "call_quux"):
         print(ctypes.CFUNCTYPE(ctypes.c_long)(library.symbol(name))())
 """
@@ -141,18 +137,3 @@ def test_the_line_is_an_event_of_the_plugin(run_forked, put):
     assert (event["level"], event["plugin"], event["library"]) == ("error", "kernels", str(path))
     expected = f"{NAMES[2]}, which the host does not offer, was called by {path} (KN-100)"
     assert event["message"] == expected
-
-
-@pytest.mark.parametrize("number", [0, 1, 500])
-def test_a_stubs_names_are_found(number, tmp_path):
-    path = tmp_path / "libstub.so"
-    with ElfFile(str(library_of(NEWEST))) as elf:
-        machine = elf.image.machine_number
-    start = absent_function("TF_Name", str(path))
-    functions = {f"TF_Name\udcff{at}": start + at for at in range(number)}
-    path.write_bytes(stub_library(f"libstub.so.{number}", ["libc.so.6"], machine, functions))
-
-    library = Library.open(str(path))
-
-    assert {name: library.symbol(name) for name in functions} == functions
-    assert library.symbol("TF_NameX") is None

@@ -101,7 +101,7 @@ def test_versions_of_other_libraries_are_still_required(tmp_path):
     path = build(tmp_path, framework_stub(CC, version="tensorflow"))
     with (
         closing(OpenedFile(str(path))) as file,
-        closing(copy_for_host(file, REPLACED_SONAMES)) as copy,
+        closing(copy_for_host(file)) as copy,
         ElfFile(str(path)) as original,
         ElfFile(copy.mapped_as) as changed,
     ):

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from modular_tf.discovery.file_identity import see
-from modular_tf.discovery.linking.host_exports import REPLACED_SONAMES
 from modular_tf.errors import PluginError
 from modular_tf.loading import binding, private_copy
 from modular_tf.loading.binding import map_file
@@ -215,7 +214,7 @@ def test_the_same_bytes_are_mapped_once(build, place, tmp_path):
 def test_nobody_can_write_to_a_copy(place):
     with (
         closing(private_copy.OpenedFile(str(place))) as file,
-        closing(private_copy.copy_for_host(file, REPLACED_SONAMES)) as copy,
+        closing(private_copy.copy_for_host(file)) as copy,
     ):
         with pytest.raises(PermissionError):
             os.pwrite(copy.fd, b"x", 0)

@@ -97,14 +97,6 @@ def test_without_a_lock_file_that_can_be_read_all_are_refused(text, words, libra
     assert_refused(judge(library, frozen), "LD-081", words)
 
 
-def test_the_default_place_counts_where_the_policy_names_none(library, lock):
-    frozen = TrustPolicy(frozen=True)
-
-    assert judge(library, frozen, lock=str(lock)).accepted
-    assert_refused(judge(library, frozen), "LD-081")
-    assert_refused(judge(library, frozen, lock="/nowhere/lock"), "LD-081")
-
-
 # -- the file ------------------------------------------------------------------------------------
 
 

@@ -5,7 +5,6 @@ are mapped in a process of their own, twice, without having been tried before.
 """
 
 import hashlib
-import json
 from functools import partial
 
 import pytest
@@ -132,41 +131,6 @@ def test_what_python_imports_meanwhile_is_not_the_plugins(
     variables = {"IMPORTED": opened, place: opened, **thread}
 
     assert load_twice(plugin, policy=locked(plugin), **variables)[0].outcome == ("loaded",)
-
-
-def test_threads_that_open_libraries_meanwhile_do_not_matter(run_forked, tmp_path, locked):
-    plugin = opening_plugin(tmp_path / "libx.so")
-    others = [opened_library(tmp_path / "others" / f"lib{n}.so", f"o{n}") for n in range(20)]
-    code = """
-        import ctypes, json, sys, threading
-        from modular_tf.service.configuration import Config
-        from modular_tf.discovery.trust.policy import TrustPolicy
-        from modular_tf.service.service import PluginService
-
-        policy, plugin, *others = json.loads(sys.argv[1])
-        config = Config(first_contact="never", load="eager", trust=TrustPolicy(**policy))
-        begun = threading.Event()
-
-        def open_all():
-            for other in others:
-                ctypes.CDLL(other)
-                begun.set()
-
-        thread = threading.Thread(target=open_all)
-        thread.start()
-        begun.wait()
-        with PluginService(config=config, plugin_paths=[plugin], bundled=False) as service:
-            (record,) = service.load().plugins
-            print(record.state.value, {r.rule for r in (*record.reasons, *record.warnings)})
-        thread.join()
-    """
-    for policy, outcomes in (
-        ({}, {"loaded set()\n"}),
-        (locked(plugin), {"loaded set()\n", "failed {'LD-098'}\n"}),  # whose it is, nobody knows
-    ):
-        given = json.dumps([policy, str(plugin), *map(str, others)])
-
-        assert run_forked(code, given).stdout in outcomes
 
 
 def test_a_file_that_was_swapped_since_it_was_mapped_is_not_what_was_judged(

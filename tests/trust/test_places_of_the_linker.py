@@ -121,6 +121,7 @@ def test_what_is_put_in_front_of_a_companion_is_refused_where_plugins_are_frozen
 def test_nothing_is_mapped_while_the_linker_cannot_be_asked_where_it_looks(
     load, lock_by_command, traces, tmp_path
 ):
+    """What it would take from a directory of its search path would not be judged."""
     options = ["-Wl,--no-as-needed", "-lresolv", "-Wl,-rpath,$ORIGIN/libs"]
     plugin = opening_plugin(tmp_path / "libx.so", options=options)
     lock = lock_by_command(plugin)

@@ -170,20 +170,6 @@ def test_a_site_directory_may_be_a_link(install, site, tmp_path):
     assert verdict_on(file, link).rule == "LD-078"
 
 
-def test_companions_are_compared_too(install, site):
-    file = install(f"{GOOD}\nspam/libcompanion.so,{written()},18")
-    companion = site / "spam" / "libcompanion.so"
-
-    companion.write_bytes(BYTES)
-    verdict = verdict_on(file, site, None, str(companion))
-    assert [seen.path for seen in verdict.checked] == [str(file), str(companion)]
-
-    companion.write_bytes(b"changed")
-    verdict = verdict_on(file, site, None, str(companion))
-    assert (verdict.rule, verdict.accepted) == REFUSED
-    assert str(companion) in verdict.message
-
-
 def test_a_known_hash_is_taken_without_reading(install, site, monkeypatch):
     file = install(GOOD)
     os.utime(file, (1, 1))

@@ -55,8 +55,6 @@ class ElfFile:
         bits in little endian (LD-006 to LD-008), and `ShortageError`.
         """
         self._source = ByteSource(path)
-        self.path, self.size = path, self._source.size  # length in bytes
-        self.identity = self._source.identity  # device and inode number
         try:
             self.image = Image(self._source)
             self.dynamic = DynamicSection(self.image)
@@ -77,6 +75,21 @@ class ElfFile:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    @property
+    def path(self) -> str:
+        """The path that was opened."""
+        return self._source.path
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        """Device and inode number of the file."""
+        return self._source.identity
+
+    @property
+    def size(self) -> int:
+        """Length of the file in bytes."""
+        return self._source.size
 
     @property
     def is_shared_object(self) -> bool:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from modular_tf.discovery.candidate import Candidate
     from modular_tf.discovery.trust.lock import Lock
-    from modular_tf.discovery.trust.paths import JudgedPath, TrustedWriters
+    from modular_tf.discovery.trust.paths import JudgedPath
     from modular_tf.discovery.trust.policy import TrustPolicy
     from modular_tf.discovery.trust.record import Records
 
@@ -53,22 +53,18 @@ class TrustJudge:
 
     Each method may raise `ShortageError`, if this process has too few descriptors.
 
-    The lock file `lock` is used where the policy names none. `known_sha256` returns the hash of a
-    file's bytes for its path and identity, where that is known; else it is computed where a rule
-    asks for it. `writers` are those who may change files, by default the users that the policy and
-    this process trust.
+    `known_sha256` returns the hash of a file's bytes for its path and identity, where that is
+    known; else it is computed where a rule asks for it.
     """
 
     def __init__(
         self,
         policy: TrustPolicy,
         *,
-        lock: str | None = None,
         python_path: Iterable[str] = (),
         known_sha256: KnownHash | None = None,
-        writers: TrustedWriters | None = None,
     ) -> None:
-        rights = Rights(writers or trusted_writers(policy), policy.allow_writable)
+        rights = Rights(trusted_writers(policy), policy.allow_writable)
         self._paths = PathJudge(rights)
         self._known_sha256 = known_sha256
         self._allow_executable_stack = policy.allow_executable_stack
@@ -78,7 +74,7 @@ class TrustJudge:
         if policy.frozen:
             from modular_tf.discovery.trust.lock import Lock  # noqa: PLC0415  (few processes)
 
-            self._lock = Lock(policy.lock or lock, self._paths)
+            self._lock = Lock(policy.lock, self._paths)
         self._unchanged_by_others = TrustVerdict(
             rules.OWNER, f"nobody can change it but {rights.writers}"
         )
