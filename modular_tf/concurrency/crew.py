@@ -276,8 +276,6 @@ def results_at_once(
     function: Callable[[_Item], _Result],
     items: Iterable[_Item],
     at_once: int,
-    meanwhile: Callable[[], object] | None = None,
 ) -> list[_Result]:
     """Return the results of a function for each item, computed by a crew; raise the first error."""
-    crew = Crew(at_once)
-    return [outcome.get() for outcome in crew.run(function, items, meanwhile=meanwhile)]
+    return [outcome.get() for outcome in Crew(at_once).run(function, items)]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from modular_tf.codec import at_most, decode, encode
 from modular_tf.concurrency.fork_lock import ForkLock
+from modular_tf.concurrency.live_objects import LiveObjects
 from modular_tf.concurrency.threads import call_without_signal_handlers
 from modular_tf.isolation.job import ASK, ENDED, OFFER, READY, read_offer
 from modular_tf.processes.ending import MOST_FRAMES
@@ -61,6 +62,7 @@ class WorkerProcess:
         # Also when it is dropped: an interrupt may come at any line of the code that starts it.
         self._release = weakref.finalize(self, _close, self._lane.connection, self._control)
         self._release.atexit = False
+        _processes.add(self)
         try:
             # So that the kernel names the sender of what comes next.
             self._lane.connection.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
@@ -159,6 +161,18 @@ class WorkerProcess:
         if not self.is_own:
             return _GONE
         return self.ending or WorkerEnding("did not end in time, and was killed")
+
+
+_processes: LiveObjects[WorkerProcess] = LiveObjects()
+
+
+def _release_in_child() -> None:
+    """Leave workers to the parent: one whose start a signal handler has interrupted, above all."""
+    for process in _processes.all():
+        process.release()
+
+
+os.register_at_fork(after_in_child=_release_in_child)
 
 
 def _close(connection: socket.socket, control: list[int]) -> None:

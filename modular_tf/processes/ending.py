@@ -137,9 +137,10 @@ def plain(text: str, most: int = MOST_OF_A_CALL) -> str:
     return "".join(c if c.isprintable() else " " if c.isspace() else "?" for c in text[:most])
 
 
-def plain_lines(text: str, most: int = MOST_OF_LAST_WORDS) -> str:
+def plain_lines(text: str) -> str:
     """Return the end of a text, as `plain` does, with its lines."""
-    return "\n".join(plain(line, most) for line in text[-most:].split("\n"))
+    last = text[-MOST_OF_LAST_WORDS:].split("\n")
+    return "\n".join(plain(line, MOST_OF_LAST_WORDS) for line in last)
 
 
 def signal_name(number: int) -> str:

@@ -15,18 +15,12 @@ from modular_tf.abi.status_codes import Code
 from modular_tf.headers import include_directory
 from tests.architecture.imports import NAME, imports_of, modules
 
-CHECKOUT = Path(__file__).parents[2]
 LOCKS = {"Lock", "RLock", "Semaphore", "BoundedSemaphore", "allocate_lock"}
 MAKERS = {"threading", "_thread", "multiprocessing"}
 # The one kind itself, and `Work`, where a lock that nobody else takes stands for an end of a call.
 HAVE_LOCKS = {f"{NAME}.concurrency.fork_lock", f"{NAME}.concurrency.threads"}
 # The command that checks plugins has processes of its own, and starts no threads in applications.
 START_THREADS = (f"{NAME}.concurrency.threads", f"{NAME}.check")
-# Names that say nothing of the content, so that anything ends up in them.
-JUNK_DRAWERS = {
-    "base", "common", "data", "general", "helper", "helpers", "impl", "lib", "main_utils", "misc",
-    "other", "shared", "stuff", "things", "tool", "tools", "types", "util", "utils",
-}  # fmt: skip
 
 
 def test_every_lock_is_of_the_one_kind():
@@ -107,20 +101,6 @@ def _threads_started(module):
         for node in starts
         if (owner := ast.unparse(node.value)) in made or owner.startswith("threading.Thread(")
     ]
-
-
-def test_no_file_or_folder_is_a_junk_drawer():
-    suffixes = {".py", ".pyi", ".c", ".cc", ".h", ""}  # scripts have none
-    sources = [
-        path.relative_to(CHECKOUT)
-        for folder in ("benchmarks", "contrib", "modular_tf", "scripts", "tests")
-        for path in (CHECKOUT / folder).rglob("*")
-        if path.suffix in suffixes and path.is_file() and "__pycache__" not in path.parts
-    ]
-    named = {part.partition(".")[0]: path for path in sources for part in path.parts}
-
-    assert len(sources) > 300
-    assert {name: path for name, path in named.items() if name in JUNK_DRAWERS} == {}
 
 
 def test_the_public_names_of_the_package_are_there_and_no_others():

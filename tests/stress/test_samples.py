@@ -17,11 +17,3 @@ def test_a_sample_finds_no_problem(part, run_python):
     child = run_python(_SCRIPT, part.name, "--rounds", str(part.sample), "--seed", str(_SEED))
 
     assert f"{part.name}: ok after " in child.stdout
-
-
-def test_there_are_campaigns():
-    assert {"interrupts", "forks", "refreshes", "filesystem_closes", "device_closes"} <= set(PARTS)
-
-
-def test_a_campaign_has_to_be_one(run_python):
-    assert "no campaign ['nothing']" in run_python(_SCRIPT, "nothing", status=2).stderr
