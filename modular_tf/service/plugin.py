@@ -323,7 +323,10 @@ _AS_INTENDED = frozenset((State.LOADED, State.DISABLED))
 
 
 class Attempt:
-    """One run over some plugins, from the first step to the last."""
+    """One run over some plugins, from the first step to the last.
+
+    `is_over` is set by its maker: nobody waits for the run any more.
+    """
 
     def __init__(self) -> None:
         self.is_over = False  # set by its maker: nobody waits for the run any more

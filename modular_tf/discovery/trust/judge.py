@@ -53,8 +53,10 @@ class TrustJudge:
 
     Each method may raise `ShortageError`, if this process has too few descriptors.
 
-    `known_sha256` returns the hash of a file's bytes for its path and identity, where that is
-    known; else it is computed where a rule asks for it.
+    The lock file `lock` is used where the policy names none. `known_sha256` returns the hash of a
+    file's bytes for its path and identity, where that is known; else it is computed where a rule
+    asks for it. `writers` are those who may change files, by default the users that the policy and
+    this process trust.
     """
 
     def __init__(
