@@ -13,6 +13,7 @@
 
 #include "lifetime_state.h"
 #include "modular_tf/device.h"
+#include "slots.h"
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
@@ -313,40 +314,10 @@ void destroy_device_fns(const SP_Platform*, SP_DeviceFns*) {}
 void create_stream_executor(const SP_Platform*, SE_CreateStreamExecutorParams* params, TF_Status*) {
   SP_StreamExecutor& table = *params->stream_executor;
   table.struct_size = SP_STREAMEXECUTOR_STRUCT_SIZE;
-  table.allocate = allocate;
-  table.deallocate = deallocate;
-  table.host_memory_allocate = host_memory_allocate;
-  table.host_memory_deallocate = host_memory_deallocate;
-  table.unified_memory_allocate = unified_memory_allocate;
-  table.unified_memory_deallocate = unified_memory_deallocate;
-  table.get_allocator_stats = get_allocator_stats;
-  table.device_memory_usage = device_memory_usage;
-  table.create_stream = create_stream;
-  table.destroy_stream = destroy_stream;
-  table.create_stream_dependency = create_stream_dependency;
-  table.get_stream_status = get_stream_status;
-  table.create_event = create_event;
-  table.destroy_event = destroy_event;
-  table.get_event_status = get_event_status;
-  table.record_event = record_event;
-  table.wait_for_event = wait_for_event;
-  table.create_timer = create_timer;
-  table.destroy_timer = destroy_timer;
-  table.start_timer = start_timer;
-  table.stop_timer = stop_timer;
-  table.memcpy_dtoh = memcpy_dtoh;
-  table.memcpy_htod = memcpy_htod;
-  table.memcpy_dtod = memcpy_dtod;
-  table.sync_memcpy_dtoh = sync_memcpy_dtoh;
-  table.sync_memcpy_htod = sync_memcpy_htod;
-  table.sync_memcpy_dtod = sync_memcpy_dtod;
-  table.block_host_for_event = block_host_for_event;
-  table.block_host_until_done = block_host_until_done;
-  table.synchronize_all_activity = synchronize_all_activity;
-  table.mem_zero = mem_zero;
+#define PUT(slot) table.slot = slot;
+  EXECUTOR_SLOTS(PUT)
   table.memset = fill_bytes;
   table.memset32 = fill_words;
-  table.host_callback = host_callback;
 }
 void destroy_stream_executor(const SP_Platform*, SP_StreamExecutor*) {}
 void create_timer_fns(const SP_Platform*, SP_TimerFns* fns, TF_Status*) {
@@ -372,13 +343,8 @@ EXPORT void SE_InitPlugin(SE_PlatformRegistrationParams* params, TF_Status*) {
   params->platform->force_memory_growth = life.use_bfc_allocator;
   SP_PlatformFns& fns = *params->platform_fns;
   fns.struct_size = SP_PLATFORM_FNS_STRUCT_SIZE;
-  fns.get_device_count = get_device_count;
-  fns.create_device = create_device;
-  fns.destroy_device = destroy_device;
-  fns.create_device_fns = create_device_fns;
-  fns.destroy_device_fns = destroy_device_fns;
-  fns.create_stream_executor = create_stream_executor;
-  fns.destroy_stream_executor = destroy_stream_executor;
+#define PUT_PLATFORM(slot) fns.slot = slot;
+  PLATFORM_SLOTS(PUT_PLATFORM)
   fns.create_timer_fns = create_timer_fns;
   fns.destroy_timer_fns = destroy_timer_fns;
   params->destroy_platform = destroy_platform;

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "modular_tf/device.h"
+#include "slots.h"
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
@@ -284,41 +285,10 @@ void create_stream_executor(const SP_Platform*, SE_CreateStreamExecutorParams* p
   if (!may_work("create_stream_executor", status)) return;
   SP_StreamExecutor& table = *params->stream_executor;
   table.struct_size = SP_STREAMEXECUTOR_STRUCT_SIZE;
-#define PUT(slot) put(table.slot, slot, #slot)
-  PUT(allocate);
-  PUT(deallocate);
-  PUT(host_memory_allocate);
-  PUT(host_memory_deallocate);
-  PUT(unified_memory_allocate);
-  PUT(unified_memory_deallocate);
-  PUT(get_allocator_stats);
-  PUT(device_memory_usage);
-  PUT(create_stream);
-  PUT(destroy_stream);
-  PUT(create_stream_dependency);
-  PUT(get_stream_status);
-  PUT(create_event);
-  PUT(destroy_event);
-  PUT(get_event_status);
-  PUT(record_event);
-  PUT(wait_for_event);
-  PUT(create_timer);
-  PUT(destroy_timer);
-  PUT(start_timer);
-  PUT(stop_timer);
-  PUT(memcpy_dtoh);
-  PUT(memcpy_htod);
-  PUT(memcpy_dtod);
-  PUT(sync_memcpy_dtoh);
-  PUT(sync_memcpy_htod);
-  PUT(sync_memcpy_dtod);
-  PUT(block_host_for_event);
-  PUT(block_host_until_done);
-  PUT(synchronize_all_activity);
-  PUT(mem_zero);
+#define PUT(slot) put(table.slot, slot, #slot);
+  EXECUTOR_SLOTS(PUT)
   put(table.memset, fill, "memset");
   put(table.memset32, fill32, "memset32");
-  PUT(host_callback);
 }
 void destroy_stream_executor(const SP_Platform*, SP_StreamExecutor*) {
   called("destroy_stream_executor", nullptr);
@@ -343,13 +313,8 @@ EXPORT void SE_InitPlugin(SE_PlatformRegistrationParams* params, TF_Status* stat
   params->platform->force_memory_growth = recording.force_memory_growth;
   SP_PlatformFns& fns = *params->platform_fns;
   fns.struct_size = SP_PLATFORM_FNS_STRUCT_SIZE;
-  fns.get_device_count = get_device_count;
-  fns.create_device = create_device;
-  fns.destroy_device = destroy_device;
-  fns.create_device_fns = create_device_fns;
-  fns.destroy_device_fns = destroy_device_fns;
-  fns.create_stream_executor = create_stream_executor;
-  fns.destroy_stream_executor = destroy_stream_executor;
+#define PUT_PLATFORM(slot) fns.slot = slot;
+  PLATFORM_SLOTS(PUT_PLATFORM)
   if (!recording.without_timer_fns) {
     fns.create_timer_fns = create_timer_fns;
     fns.destroy_timer_fns = destroy_timer_fns;

@@ -200,5 +200,4 @@ EXPORT void steer_count_untouched() { steering.count_untouched = true; }
 EXPORT void steer_failing_ordinal(int ordinal) { steering.failing_ordinal = ordinal; }
 EXPORT const char* steer_log() { return steering.log.c_str(); }
 EXPORT const char* steer_text(const char* text) { return strdup(text); }
-EXPORT void* steer_code() { return reinterpret_cast<void*>(never_called); }
 EXPORT void* steer_data() { return own_memory; }

@@ -31,7 +31,11 @@ _numbering = ForkLock()
 
 
 def _number(platform: str, ordinal: int) -> int:
-    """Return the number of a kDLExtDev device; the first platform that asks counts from 0."""
+    """Return the number of a kDLExtDev device, of a range for each platform. [any thread]
+
+    The first platform that asks counts from 0, as its users would expect. Raises
+    InvalidArgumentError if the ordinal is outside a platform's range.
+    """
     if not 0 <= ordinal < ORDINALS_OF_A_PLATFORM:
         raise InvalidArgumentError(
             f"platform {platform!r}: ordinal {ordinal} has no DLPack device number; "

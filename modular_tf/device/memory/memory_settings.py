@@ -143,8 +143,11 @@ def system_reserve(free_bytes: int) -> int:
 def device_bytes_limit(free_bytes: int, total_bytes: int, fraction: float | None = None) -> int:
     """Return the limit of a device's arena, in bytes, from its free and its total bytes.
 
-    `fraction` is a share of the total, free or not. Raises InternalError if the plugin reported
-    less than nothing.
+    `fraction` is `per_process_gpu_memory_fraction`, a share of the total, free or not; None is
+    unset.
+
+    Raises:
+        InternalError: The plugin reported less than nothing.
     """
     if free_bytes < 0 or total_bytes < 0:
         raise InternalError(

@@ -247,9 +247,15 @@ CASE(no_stream_is_an_empty_stream) {
   TF_StringStreamDone(NULL);
 }
 
-CASE(a_tree_is_removed_without_following_links) {
+static void check_removal(const char* path, TF_Code code, int64_t dirs_left) {
   int64_t files = 7;
   int64_t dirs = 7;
+  TF_DeleteRecursively(path, &files, &dirs, status);
+  CHECK_CODE(code, status);
+  CHECK(files == 0 && dirs == dirs_left);
+}
+
+CASE(a_tree_is_removed_without_following_links) {
   TF_CreateDir("kept", status);
   write_file("kept/f", "");
   TF_CreateDir("tree", status);
@@ -258,47 +264,32 @@ CASE(a_tree_is_removed_without_following_links) {
   write_file("tree/a/b/f", "");
   CHECK(symlink("../kept", "tree/link") == 0);
   CHECK(symlink("nowhere", "tree/dangling") == 0);
-  TF_DeleteRecursively("tree", &files, &dirs, status);
-  CHECK_CODE(TF_OK, status);
-  CHECK(files == 0 && dirs == 0);
+  check_removal("tree", TF_OK, 0);
   CHECK(!exists("tree"));
   CHECK(exists("kept/f"));
 }
 
 CASE(a_single_file_is_a_tree) {
-  int64_t files = 7;
-  int64_t dirs = 7;
   write_file("f", "");
-  TF_DeleteRecursively("f", &files, &dirs, status);
-  CHECK_CODE(TF_OK, status);
-  CHECK(files == 0 && dirs == 0);
+  check_removal("f", TF_OK, 0);
   CHECK(!exists("f"));
 }
 
 CASE(a_slash_behind_a_link_does_not_lead_into_it) {
-  int64_t files = 7;
-  int64_t dirs = 7;
   TF_CreateDir("kept", status);
   write_file("kept/f", "");
   CHECK(symlink("kept", "link") == 0);
-  TF_DeleteRecursively("link/", &files, &dirs, status);
-  CHECK_CODE(TF_OK, status);
-  CHECK(files == 0 && dirs == 0);
+  check_removal("link/", TF_OK, 0);
   CHECK(!exists("link"));
   CHECK(exists("kept/f"));
 }
 
 CASE(what_cannot_be_removed_in_the_end_is_not_emptied) {
-  static const char* const kPaths[] = {".", "kept/.", "kept/.."};
   TF_CreateDir("kept", status);
   write_file("kept/f", "");
-  for (size_t i = 0; i < sizeof(kPaths) / sizeof(kPaths[0]); ++i) {
-    int64_t files = 7;
-    int64_t dirs = 7;
-    TF_DeleteRecursively(kPaths[i], &files, &dirs, status);
-    CHECK_CODE(TF_FAILED_PRECONDITION, status);
-    CHECK(files == 0 && dirs == 1);
-  }
+  check_removal(".", TF_FAILED_PRECONDITION, 1);
+  check_removal("kept/.", TF_FAILED_PRECONDITION, 1);
+  check_removal("kept/..", TF_FAILED_PRECONDITION, 1);
   CHECK(exists("kept/f"));
 }
 
@@ -316,22 +307,12 @@ static void make_deep_tree(const char* name, int depth) {
 }
 
 CASE(a_tree_may_be_deeper_than_paths_are_long) {
-  int64_t files = 7;
-  int64_t dirs = 7;
   make_deep_tree("directory", 600);
-  TF_DeleteRecursively("directory", &files, &dirs, status);
-  CHECK_CODE(TF_OK, status);
-  CHECK(files == 0 && dirs == 0);
+  check_removal("directory", TF_OK, 0);
   CHECK(!exists("directory"));
 }
 
-CASE(a_missing_tree_counts_as_one_directory) {
-  int64_t files = 7;
-  int64_t dirs = 7;
-  TF_DeleteRecursively("nothing", &files, &dirs, status);
-  CHECK_CODE(TF_NOT_FOUND, status);
-  CHECK(files == 0 && dirs == 1);
-}
+CASE(a_missing_tree_counts_as_one_directory) { check_removal("nothing", TF_NOT_FOUND, 1); }
 
 /* procfs refuses every removal, also to the superuser. */
 CASE(what_is_left_of_a_tree_is_counted) {

@@ -7,42 +7,37 @@
 
 #include "cases.h"
 
+static TF_Status* status; /* a new one in each case */
+
+__attribute__((constructor)) static void make_status(void) { status = TF_NewStatus(); }
+
 CASE(a_new_status_is_ok) {
-  TF_Status* status = TF_NewStatus();
   CHECK_CODE(TF_OK, status);
   CHECK_TEXT("", TF_Message(status));
-  TF_DeleteStatus(status);
 }
 
 CASE(a_status_keeps_a_copy_of_its_message) {
-  TF_Status* status = TF_NewStatus();
   char message[] = "no such bucket";
   TF_SetStatus(status, TF_NOT_FOUND, message);
   message[0] = 'X';
   CHECK_CODE(TF_NOT_FOUND, status);
   CHECK_TEXT("no such bucket", TF_Message(status));
-  TF_DeleteStatus(status);
 }
 
 CASE(ok_keeps_no_message) {
-  TF_Status* status = TF_NewStatus();
   TF_SetStatus(status, TF_INTERNAL, "old");
   TF_SetStatus(status, TF_OK, "new");
   CHECK_CODE(TF_OK, status);
   CHECK_TEXT("", TF_Message(status));
-  TF_DeleteStatus(status);
 }
 
 CASE(a_null_message_is_empty) {
-  TF_Status* status = TF_NewStatus();
   TF_SetStatus(status, TF_INTERNAL, NULL);
   CHECK_CODE(TF_INTERNAL, status);
   CHECK_TEXT("", TF_Message(status));
-  TF_DeleteStatus(status);
 }
 
 CASE(the_message_may_be_the_old_one) {
-  TF_Status* status = TF_NewStatus();
   TF_SetStatus(status, TF_INTERNAL, "context: a message long enough for a heap block of its own");
   TF_SetStatus(status, TF_ABORTED, TF_Message(status));
   CHECK_TEXT("context: a message long enough for a heap block of its own", TF_Message(status));
@@ -51,26 +46,21 @@ CASE(the_message_may_be_the_old_one) {
   TF_SetStatusFromIOError(status, ENOENT, TF_Message(status));
   CHECK_TEXT("a message long enough for a heap block of its own; No such file or directory",
              TF_Message(status));
-  TF_DeleteStatus(status);
 }
 
 CASE(every_code_of_the_list_is_kept) {
-  TF_Status* status = TF_NewStatus();
   for (int code = TF_OK; code <= TF_UNAUTHENTICATED; ++code) {
     TF_SetStatus(status, (TF_Code)code, "");
     CHECK_CODE(code, status);
   }
-  TF_DeleteStatus(status);
 }
 
 CASE(a_code_outside_the_list_is_unknown) {
-  TF_Status* status = TF_NewStatus();
   TF_SetStatus(status, (TF_Code)17, "odd");
   CHECK_CODE(TF_UNKNOWN, status);
   CHECK_TEXT("odd", TF_Message(status));
   TF_SetStatus(status, (TF_Code)-1, "odd");
   CHECK_CODE(TF_UNKNOWN, status);
-  TF_DeleteStatus(status);
 }
 
 CASE(deleting_no_status_is_allowed) { TF_DeleteStatus(NULL); }
@@ -104,7 +94,6 @@ static void see(const char* key, const char* value, void* capture) {
 }
 
 CASE(payloads_are_kept_by_key) {
-  TF_Status* status = TF_NewStatus();
   TF_SetStatus(status, TF_INTERNAL, "");
   char value[] = "1";
   TF_SetPayload(status, "a", value);
@@ -116,31 +105,25 @@ CASE(payloads_are_kept_by_key) {
   CHECK(seen.count == 2);
   CHECK(strcmp(seen.keys, "ab") == 0 || strcmp(seen.keys, "ba") == 0);
   CHECK(strcmp(seen.values, "23") == 0 || strcmp(seen.values, "32") == 0);
-  TF_DeleteStatus(status);
 }
 
 CASE(a_new_code_drops_the_payloads) {
-  TF_Status* status = TF_NewStatus();
   TF_SetStatus(status, TF_INTERNAL, "");
   TF_SetPayload(status, "a", "1");
   TF_SetStatus(status, TF_ABORTED, "");
   struct seen seen = {0, "", ""};
   TF_ForEachPayload(status, see, &seen);
   CHECK(seen.count == 0);
-  TF_DeleteStatus(status);
 }
 
 CASE(an_ok_status_takes_no_payload) {
-  TF_Status* status = TF_NewStatus();
   TF_SetPayload(status, "a", "1");
   struct seen seen = {0, "", ""};
   TF_ForEachPayload(status, see, &seen);
   CHECK(seen.count == 0);
-  TF_DeleteStatus(status);
 }
 
 CASE(an_io_error_names_its_context) {
-  TF_Status* status = TF_NewStatus();
   TF_SetStatusFromIOError(status, ENOENT, "/a/b");
   CHECK_CODE(TF_NOT_FOUND, status);
   CHECK_TEXT("/a/b; No such file or directory", TF_Message(status));
@@ -150,17 +133,14 @@ CASE(an_io_error_names_its_context) {
   TF_SetStatusFromIOError(status, 0, "/a/b");
   CHECK_CODE(TF_OK, status);
   CHECK_TEXT("", TF_Message(status));
-  TF_DeleteStatus(status);
 }
 
 /* Prints "errno code" lines; Python compares them with the sheet. */
 CASE(print_codes_of_errors) {
-  TF_Status* status = TF_NewStatus();
   for (int error = -1; error < 200; ++error) {
     TF_SetStatusFromIOError(status, error, "");
     printf("%d %d\n", error, (int)TF_GetCode(status));
   }
-  TF_DeleteStatus(status);
 }
 
 /* The second names, as tsl_status.h of TensorFlow 2.12 and later declares them. */
