@@ -36,6 +36,8 @@ KERNEL_COLUMNS = (
 )
 """The columns of a kernel's JSON object in tables."""
 
+_KERNEL = ("op", "device_type", "name", "priority", "label", "asynchronous", "plugin")
+_ATTR = ("name", "kind", "is_list", "minimum", "has_default")
 _MOST_SHOWN = 6
 _PROPERTIES = (
     *("is_stateful", "is_commutative", "is_aggregate"),
@@ -46,17 +48,8 @@ _PROPERTIES = (
 def kernel_as_dict(kernel: KernelRegistration) -> dict[str, Any]:
     """Return a kernel as a JSON object."""
     types = [{"attr": attr, "type": kind.name} for attr, kind in kernel.constraint_pairs]
-    return {
-        "op": kernel.op,
-        "device_type": kernel.device_type,
-        "name": kernel.name,
-        "constraints": types,
-        "host_args": list(kernel.host_args),
-        "priority": kernel.priority,
-        "label": kernel.label,
-        "asynchronous": kernel.asynchronous,
-        "plugin": kernel.plugin,
-    }
+    plain = {name: getattr(kernel, name) for name in _KERNEL}
+    return {**plain, "constraints": types, "host_args": list(kernel.host_args)}
 
 
 def definition_as_dict(definition: OpDefinition) -> dict[str, Any]:
@@ -70,12 +63,8 @@ def definition_as_dict(definition: OpDefinition) -> dict[str, Any]:
     }
     attrs = [
         {
-            "name": attr.name,
-            "kind": attr.kind,
-            "is_list": attr.is_list,
+            **{name: getattr(attr, name) for name in _ATTR},
             "allowed": _as_json(attr.allowed),
-            "minimum": attr.minimum,
-            "has_default": attr.has_default,
             "default": _as_json(attr.default) if attr.has_default else None,
             "is_inferred": attr.name in definition.inferred_attrs,
         }
@@ -208,12 +197,10 @@ def _show_operation(call: Invocation, name: str) -> Exit:
                 "computes": computes,
             }
         )
-        kinds = [("input", arg) for arg in op["inputs"]] + [
-            ("output", arg) for arg in op["outputs"]
-        ]
         arguments = [
             (arg["name"], kind, f"{arg['type']} (a list)" if arg["is_list"] else arg["type"])
-            for kind, arg in kinds
+            for kind in ("input", "output")
+            for arg in op[f"{kind}s"]
         ]
         attributes = [
             (

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    from tests.fixtures.forked_children import ForkServer
+
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _ASSIGNMENT = re.compile(r"\w+=")
 _C_FILE = re.compile(r"/\* (\S+\.(?:c|cc|h)):")
@@ -47,11 +49,15 @@ class Reader:
     Args:
         folder: Where commands run and files are written.
         environment: Of every command.
+        server: The interpreter whose forks run blocks of Python, instead of processes of their own.
     """
 
-    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, folder: Path, environment: Mapping[str, str], server: ForkServer | None = None
+    ) -> None:
         self._folder = folder
         self._environment = environment
+        self._server = server
         self._assignments: list[str] = []
 
     def console(self, block: Block) -> None:
@@ -64,7 +70,15 @@ class Reader:
 
     def python(self, block: Block, expected: str | None) -> None:
         """Run a block as a program; `expected` is what it must print, besides warnings."""
-        done = self._run([sys.executable, "-c", block.text], stderr=subprocess.PIPE)
+        if self._server is None:
+            done = self._run([sys.executable, "-c", block.text], stderr=subprocess.PIPE)
+        else:
+            done = self._server.run(
+                block.text,
+                folder=self._folder,
+                environment=self._environment,
+                timeout=SECONDS_FOR_ONE_COMMAND,
+            )
         _compare(block, "the Python code", done.stdout if expected is None else expected, done)
 
     def c(self, block: Block) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tests.fixtures.emulators import Store
+    from tests.fixtures.forked_children import ForkServer
     from tests.fixtures.wild import WildPlugins
 
 AUTHORS_PAGE = Path(__file__).parents[2] / "docs" / "start" / "plugin-authors.md"
@@ -30,17 +31,28 @@ _INSTALLATION_OF_KERNELS = "pip install --no-deps intel_extension_for_tensorflow
 _PLUGIN = "libhello.so"
 _KERNEL_LIBRARY = "libhost_kernels.so"
 _OPENCL = "opencl_device/libopencl_device.so"
+NOT_OF_A_USER = ("MODULAR_TF_FIRST_CONTACT", "MODULAR_TF_LOAD")
+"""The variables that tests set."""
 
 
-def run_samples(markdown: str, folder: Path, wild_plugins: WildPlugins, s3_store: Store) -> None:
-    """Run the blocks of a document in a folder, in a user's environment, top to bottom."""
+def run_samples(
+    markdown: str,
+    folder: Path,
+    wild_plugins: WildPlugins,
+    s3_store: Store,
+    server: ForkServer | None = None,
+) -> None:
+    """Run the blocks of a document in a folder, in a user's environment, top to bottom.
+
+    Forks of `server` run those of Python, where one is given.
+    """
     _create_bucket(s3_store.endpoint)
     environment = {
         **_of_a_user(folder / "home"),
         **s3_store.environment,
         "PATH": os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"])),
     }
-    reader = Reader(folder, environment)
+    reader = Reader(folder, environment, server)
     if _needs_plugins_from_the_start(markdown):
         _install(wild_plugins.site_dir, environment)
     found = blocks(markdown)
@@ -105,8 +117,7 @@ def _with_opencl(folder: Path) -> Mapping[str, str]:
 
 def _of_a_user(home: Path) -> dict[str, str]:
     """Return the environment without what the tests have instead of first contact."""
-    left_out = ("MODULAR_TF_FIRST_CONTACT", "MODULAR_TF_LOAD")
-    kept = {name: value for name, value in os.environ.items() if name not in left_out}
+    kept = {name: value for name, value in os.environ.items() if name not in NOT_OF_A_USER}
     return {**kept, "XDG_CACHE_HOME": str(home), "XDG_STATE_HOME": str(home)}
 
 

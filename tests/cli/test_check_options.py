@@ -23,13 +23,18 @@ def test_what_is_no_scheme_of_the_plugin_is_not_taken_for_a_part_of_one(mtf, wor
     assert "serves the schemes 'ram', and of those" in remarks
 
 
-def test_a_known_deviation_of_something_that_was_not_tried_is_reported(mtf, tmp_path):
+def test_known_deviations_that_were_not_tried_or_are_none_any_more_are_reported(mtf, tmp_path):
     settings = tmp_path / "settings.toml"
-    settings.write_text('[[known]]\ncheck = "FS-157"\nsubject = "ram"\nreason = "so it is"\n')
+    settings.write_text(
+        '[[known]]\ncheck = "FS-157"\nsubject = "ram"\nreason = "so it is"\n'
+        '[[known]]\ncheck = "FS-157"\nreason = "so it was"\n'
+    )
 
     ended = mtf("check", "ram_filesystem", "--only", "FS-157", "--settings", settings)
 
     assert "  the known FS-157 is of 'ram', and was tried on ram://" in ended.lines
+    outdated = "  FS-157 is no known deviation any more: remove it (so it was)"
+    assert outdated in ended.lines
 
 
 @pytest.fixture

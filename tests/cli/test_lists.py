@@ -14,6 +14,7 @@ BUNDLED = ["host_device", "posix_filesystem", "ram_filesystem"]
 def test_list_shows_the_bundled_plugins(mtf):
     ended = mtf("list")
     found = mtf("list", "--no-load", "--json").object["plugins"]  # which runs no code
+    reasons = {line.split("\t")[6] for line in mtf("list", "--no-load").lines}
 
     assert ended.code == 0
     rows = [line.split("\t") for line in ended.lines]
@@ -25,6 +26,7 @@ def test_list_shows_the_bundled_plugins(mtf):
     assert all(Path(row[5]).is_file() for row in rows)
     assert {plugin["state"] for plugin in found} == {"found"}
     assert {tuple(plugin["schemes"]) for plugin in found} == {()}
+    assert reasons == {"nothing has loaded it yet"}
 
 
 def test_list_as_json_has_exactly_the_documented_shape(mtf):

@@ -24,8 +24,8 @@ class Variant:
     family: str  # "filesystem" or "device"
     name: str
     about: str
-    stage: str
-    state: str
+    stage: str = "operation"
+    state: str = "loaded"
     rule: str | None = None
     fault: str | None = None
     defines: tuple[str, ...] = ()
@@ -73,7 +73,7 @@ def _slots(group: dict[str, Any]) -> list[Variant]:
             name=f"{group['table']}-{slot}-null",
             about=f"has no {slot}",
             stage="validation" if rule else "none",
-            state=group["state"],
+            state=group.get("state", "loaded"),
             rule=rule,
             slot=slot,
         )

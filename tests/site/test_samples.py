@@ -11,7 +11,7 @@ import pytest
 
 from modular_tf.check.catalogue import all_checks
 from tests.architecture.document import blocks
-from tests.architecture.samples import run_samples
+from tests.architecture.samples import NOT_OF_A_USER, run_samples
 from tests.fixtures.matrices import sampled
 from tests.fixtures.wild import KERNELS
 
@@ -83,8 +83,13 @@ def test_the_number_of_checks_is_right():
     sampled(WITH_SAMPLES, [path for path in WITH_SAMPLES if path.stem not in OF_MATRICES]),
     ids=lambda path: path.relative_to(DOCS).as_posix(),
 )
-def test_samples_run_and_print_what_is_said(page, tmp_path, wild_plugins, s3_store):
-    run_samples(page.read_text(encoding="utf-8"), tmp_path, wild_plugins, s3_store)
+def test_samples_run_and_print_what_is_said(
+    page, tmp_path, wild_plugins, s3_store, fork_server, monkeypatch
+):
+    for name in NOT_OF_A_USER:  # which forks would have
+        monkeypatch.delenv(name, raising=False)
+    server = fork_server("import numpy, modular_tf.service.default, modular_tf.fsspec", {})
+    run_samples(page.read_text(encoding="utf-8"), tmp_path, wild_plugins, s3_store, server)
 
 
 @pytest.mark.wild
@@ -92,10 +97,9 @@ def test_the_picture_of_a_terminal_shows_what_commands_print_now(tmp_path, wild_
     picture = tmp_path / "terminal.svg"
     before = os.environ.get("PYTHONPATH")
     places = [*([before] if before else []), str(wild_plugins.site_dir)]
-    left_out = ("MODULAR_TF_FIRST_CONTACT", "MODULAR_TF_LOAD")
     subprocess.run(
         [sys.executable, DOCS.parent / "scripts" / "draw_terminal", picture],
-        env={name: value for name, value in os.environ.items() if name not in left_out}
+        env={name: value for name, value in os.environ.items() if name not in NOT_OF_A_USER}
         | {"PYTHONPATH": os.pathsep.join(places)},
         check=True,
     )
