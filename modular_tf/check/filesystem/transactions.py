@@ -192,7 +192,7 @@ def _started(fs: FilesystemWorkspace) -> int:
 settings = Suite("filesystem", "settings", source="filesystem.h")
 
 _GET, _SET = "get_filesystem_configuration", "set_filesystem_configuration"
-_GET_ONE, _SET_ONE = f"{_GET}_option", f"{_SET}_option"
+_SET_ONE = f"{_SET}_option"
 _UNKNOWN = "no_option_of_this_name"
 
 
