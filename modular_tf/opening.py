@@ -96,13 +96,20 @@ class OpenedPlugin:
         return tuple(scheme for scheme in self.tables if scheme not in self._failed)
 
     def open(self) -> None:
-        """Map the library and open what it offers of the task's kinds."""
+        """Map the library and open what it offers of the task's kinds.
+
+        Raises `ShortageError` if it cannot be mapped now, as this process has too little of
+        something.
+        """
         library = self.map()
         if library is not None:
             self.initialise(library)
 
     def map(self) -> Library | None:
-        """Map the library, whose constructors run, and return it; None if that is not possible."""
+        """Return the library, which is mapped now and whose constructors ran; None if it cannot be.
+
+        Raises `ShortageError` as `open`.
+        """
         task = self._task
         self._before("a constructor of the library")
         try:
@@ -139,7 +146,11 @@ class OpenedPlugin:
                 self.open_scheme(entry)
 
     def open_scheme(self, tables: FilesystemTables, *, guarded: bool = False) -> None:
-        """Initialise one scheme, which may be of a worker, unless `conflict_of` objects."""
+        """Initialise one scheme, unless `conflict_of` objects.
+
+        `map` is not needed for tables of a worker; `guarded`, if that was bound to guarded
+        functions.
+        """
         scheme, task = tables.scheme, self._task
         self.tables[scheme] = tables
         if (why := self._conflict_of(scheme)) is not None:
@@ -183,7 +194,10 @@ class OpenedPlugin:
         self.note("init", self.kernels.violations)
 
     def fail(self, stage: str, error: ModularTFError) -> None:
-        """Note the error with which a stage of the whole plugin failed; raise a shortage."""
+        """Note the error with which a stage of the whole plugin failed; raise a shortage.
+
+        That is not of the plugin.
+        """
         if isinstance(error, ShortageError):
             raise error
         self.notes.append(Violation.of_error(error, stage))

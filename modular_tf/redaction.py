@@ -42,7 +42,12 @@ _given: dict[object, tuple[re.Pattern[str], ...]] = {}
 
 
 def hide(owner: object, secrets: Iterable[str]) -> None:
-    """Show none of these values in any text until `show_again(owner)`. [any thread]"""
+    """Show none of these values in any text until `show_again`. [any thread]
+
+    Args:
+        owner: Names them, hashable.
+        secrets: The values; those of less than 4 characters are ignored.
+    """
     texts = {text for s in secrets if len(s) >= _SHORTEST for text in (s, repr(s)[1:-1])}
     long_enough = sorted(texts, key=len, reverse=True)
     _given[owner] = tuple(
@@ -73,7 +78,10 @@ def redacted(text: str) -> str:
 
 
 def without_secrets(error: BaseException | None) -> BaseException | None:
-    """Return an error as the cause of another; None if its traceback would show a secret."""
+    """Return an error as the cause of another; None if its traceback would show a secret.
+
+    Errors of this package show none; those of clients may show their options. [any thread]
+    """
     seen: set[int] = set()
     unread = [error]
     while unread:

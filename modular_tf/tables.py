@@ -14,7 +14,12 @@ def read_table(path: str) -> dict[str, Any]:
 
 
 def parse_table(text: str) -> dict[str, Any]:
-    """Return the table of a text; ValueError or RecursionError where it is none."""
+    """Return the table of a text.
+
+    Raises:
+        ValueError: It is not TOML.
+        RecursionError: It is nested too deeply.
+    """
     if sys.version_info >= (3, 11):
         import tomllib  # noqa: PLC0415  (most processes read none)
     else:

@@ -222,7 +222,10 @@ def collected() -> deque[Callable[[], object]]:
 
 
 def deliver_collected(others: deque[Callable[[], object]] | None = None) -> None:
-    """Deliver what was collected, and what is added meanwhile, one after the other."""
+    """Deliver what was collected, and what is added meanwhile, one after the other.
+
+    `others` is what another thread has collected.
+    """
     if others is not None and others is not _mine.calls:
         with suppress(IndexError):  # two threads may empty it
             while True:

@@ -328,7 +328,12 @@ def variables_of(name: str) -> list[str]:
 
 
 def config_path(environment: Mapping[str, str]) -> str | None:
-    """Return the file that would be read, as an absolute path; None for none."""
+    """Return the file that would be read, as an absolute path; None for none.
+
+    `MODULAR_TF_CONFIG` names it, as a path that may begin in the working directory; otherwise it is
+    the user's own, which may not. Raises ConfigError if the variable names a file in a home
+    directory that does not exist.
+    """
     if chosen := environment.get(CONFIG_VARIABLE):
         return os.path.abspath(_expanded(chosen, CONFIG_VARIABLE, environment))
     directory = config_directory(environment)
@@ -361,8 +366,12 @@ def load_config(
 ) -> Config:
     """Read the configuration file, and what the environment says instead of it.
 
-    In a privileged process neither the user's file nor their environment counts. Raises
-    ConfigError where the file or a variable is wrong, or others can change the file (LD-106).
+    Without either, all is at its default. `environment` replaces `os.environ`. In a privileged
+    process, which has rights that its user lacks, neither the user's file nor their environment
+    counts. Raises ConfigError if the file cannot be read, is not TOML, or has an unknown or
+    misshapen key; if nobody has named it and others can change it (LD-106); if `MODULAR_TF_CONFIG`
+    names a file that does not exist, or a variable has no right value. ShortageError: the file
+    cannot be read now.
     """
     if privileged:
         return Config()

@@ -77,7 +77,11 @@ class ConfiguredFilesystem:
 
 
 def parse_filesystems(value: object) -> dict[str, ConfiguredFilesystem]:
-    """Return what `[filesystems]` names for each scheme."""
+    """Return what `[filesystems]` names for each scheme.
+
+    Raises ValueError, which names the key, what was expected and what was found, and shows no
+    option.
+    """
     if not isinstance(value, Mapping):
         raise ValueError(f"filesystems: expected {EXPECTED}, found {_found(value)}")  # noqa: TRY004
     return {scheme: _parsed(scheme, given) for scheme, given in value.items()}
@@ -122,7 +126,13 @@ def _parsed(scheme: object, given: object) -> ConfiguredFilesystem:
 def make_configured(
     scheme: str, configured: ConfiguredFilesystem, name: str, *, origin: str, why: str = ""
 ) -> Filesystem:
-    """Make the filesystem of a scheme; what it imports is imported now."""
+    """Make the filesystem of a scheme; what it imports is imported now.
+
+    Raises:
+        FailedPreconditionError: A package, a module or a variable is missing, or what was named is
+            no filesystem.
+        ModularTFError: The class that fits what the client, or the function that makes it, raised.
+    """
     maker = _Maker(scheme, name, f"[filesystems] of {origin}", why)
     if configured.object:
         return maker.filesystem_of(lambda: _object(maker, configured.object))
@@ -133,7 +143,10 @@ def make_configured(
 
 
 def foreseen_problem(configured: ConfiguredFilesystem) -> tuple[str, str]:
-    """Return why a filesystem cannot be made and what to do; ("", "") where nothing is foreseen."""
+    """Return why a filesystem cannot be made and what to do; ("", "") where nothing is foreseen.
+
+    What serves it is not imported.
+    """
     if configured.object:
         package = re.split("[.:]", configured.object)[0]
         missing = f"{package} is not installed, or not where Python finds it"
@@ -311,7 +324,11 @@ class NoClientError(Exception):
 
 
 def is_installed(module: str, *, or_directory: bool = False) -> bool:
-    """Return whether a module without dots could be imported, without doing that. [any thread]"""
+    """Return whether a module without dots could be imported, without doing that. [any thread]
+
+    With `or_directory` a directory without `__init__.py` counts: namespace packages are such, but
+    so is many a directory that is no package.
+    """
     if module in sys.modules:
         return sys.modules[module] is not None
     try:
@@ -322,7 +339,11 @@ def is_installed(module: str, *, or_directory: bool = False) -> bool:
 
 
 def client_class(protocol: str) -> Any:
-    """Import fsspec's filesystem class for a protocol, and never this package's own."""
+    """Import fsspec's filesystem class for a protocol, and never this package's own.
+
+    Raises NoClientError if fsspec or the client's package is not installed or cannot be imported,
+    or fsspec does not know the protocol.
+    """
     name = require_client(protocol)
     if not isinstance(name, str):
         return name
@@ -346,7 +367,10 @@ def require_client(protocol: str) -> Any:
 
 
 def class_name_of(protocol: str) -> Any:
-    """Return the class that serves a protocol: itself, where it is imported, else its name."""
+    """Return the class that serves a protocol: itself, where it is imported, else its name.
+
+    Raises NoClientError if fsspec is not installed, or does not know the protocol.
+    """
     imported, known = _tables()
     registered = imported.get(protocol)
     if registered is not None and not _is_ours(registered.__module__):
@@ -363,7 +387,10 @@ def class_name_of(protocol: str) -> Any:
 
 
 def commands_for(scheme: str, *, has_plugin: bool) -> tuple[str, ...]:
-    """Return the commands, each of which brings what serves a scheme; none for unknown ones."""
+    """Return the commands, each of which brings what serves a scheme; none for unknown ones.
+
+    The known plugin is not fetched where it is here and does not serve (`has_plugin`).
+    """
     package = package_for(scheme)
     plugins = () if package is None or has_plugin else (f"modular-tf fetch {package.name}",)
     client = known_clients()["packages"].get(scheme)

@@ -104,7 +104,10 @@ def load_pluggable_device_library(library_location: str | os.PathLike[str]) -> N
 
 
 def _load(path: str) -> None:
-    """Load a library, or those of a directory; raise PluginError for the first that was refused."""
+    """Load a library, or those of a directory; raise PluginError for the first that was refused.
+
+    NotFoundError: there is nothing at the path, or no library in the directory.
+    """
     if not os.path.exists(path):
         raise NotFoundError(f"the file {path!r} does not exist", path=path, operation="load")
     real = real_path(path)

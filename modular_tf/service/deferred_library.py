@@ -144,7 +144,11 @@ class DeferredLibrary:
     # -- mapped -----------------------------------------------------------------------------------
 
     def open_now(self) -> None:
-        """Load the library and register what it offers, where that is not done. [any thread]"""
+        """Load the library and register what it offers, where that is not done. [any thread]
+
+        What goes wrong in the plugin is among the reasons. What is not as it was when it was tried
+        serves no longer.
+        """
         if not (self._is_open or self._is_over):
             self._open()
 
@@ -181,7 +185,10 @@ class DeferredLibrary:
         self._is_open = True
 
     def _announce(self) -> None:
-        """Report the plugin's name and path to log and native core, before its code runs."""
+        """Report the plugin's name and path to log and native core, before its code runs.
+
+        Calls in which the process ends are reported, and leave a note for the next one.
+        """
         from modular_tf.native.plugin_names import name_plugin  # noqa: PLC0415  (not for listing)
 
         plugin = self._plugin
@@ -250,10 +257,6 @@ class DeferredLibrary:
         if at_exit and self._lock.acquire(timeout=_PATIENCE_AT_EXIT_S):
             self._lock.release()  # an init that an interrupted use has left behind has ended
         self.registrations.close(failures, at_exit=at_exit)
-
-    def after_fork_in_child(self) -> None:
-        """Make what the parent had usable in a forked child, or give it up."""
-        self.registrations.after_fork_in_child()
 
 
 def _described(offer: Offer | None) -> str:

@@ -110,11 +110,29 @@ def fetch(
     wheel: str | None = None,
     progress: IO[str] | None = None,
 ) -> FetchedWheel:
-    """Put the plugins of a wheel into a directory, replacing those of another version. [any thread]
+    """Put the plugins of a wheel into a directory, replacing those of another version.
 
-    Without a `package`, whatever `wheel` has; without a `version`, the known or the newest one. Two
-    at once wait for each other. When an error or an interrupt ends it, the directory is as it was;
-    what a killed process leaves there is not searched for plugins, and the next call removes it.
+    Two at once wait for each other. When an error or an interrupt ends it, the directory is as it
+    was; what a killed process leaves there is not searched for plugins, and the next call removes
+    it. A library that is in use stays mapped. [any thread]
+
+    Args:
+        package: The package; None for what `wheel` has.
+        version: Its version; None for the one that the table of packages names, or the newest.
+        directory: The drop-in directory, or another one; it is made where there is none.
+        wheel: The file to take instead of downloading one.
+        progress: A file where pip may show its progress; None for nowhere.
+
+    Raises:
+        NotFoundError: There is no such wheel for this machine, it has no plugin, or neither pip
+            nor uv is there.
+        UnavailableError: The package index cannot be read.
+        DataLossError: The wheel is damaged, or not what its RECORD says.
+        InvalidArgumentError: The wheel is of another package or version.
+        FailedPreconditionError: The plugins are for another machine.
+        ResourceExhaustedError: The disk is full.
+        PermissionDeniedError: The directory cannot be written.
+        UnknownError: pip or uv failed for another reason.
     """
     version = version or (package.version if package is not None and wheel is None else None)
     directory = os.path.abspath(directory)
@@ -387,7 +405,10 @@ def _require_this_machine(plugins: list[str], label: str) -> None:
 
 
 def _with_companions(plugins: list[str], content: str) -> set[str]:
-    """Return the plugins with the libraries of their wheel whose names are in them, and so on."""
+    """Return the plugins with the libraries of their wheel whose names are in them, and so on.
+
+    These are the libraries that the linker loads with them, and those that they open by name.
+    """
     libraries = [path for path in _files_in(content) if is_plugin_file_name(path)]
     names = {path: os.fsencode(os.path.basename(path)) for path in libraries}
     wanted: set[str] = set()

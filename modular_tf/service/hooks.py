@@ -153,7 +153,10 @@ class Hooks:
         return [path for paths in answers for path in paths]
 
     def veto(self, probe_of: Callable[[], Probe]) -> str | None:
-        """Return why a hook forbids a plugin; a hook that fails forbids it, to be safe."""
+        """Return why a hook forbids a plugin; a hook that fails forbids it, to be safe.
+
+        The probe is made only where somebody may want it, as the record of `outcome`.
+        """
         self._find()
         if not self._may_call("modular_tf_veto"):
             return None

@@ -50,10 +50,13 @@ _OF_THIS_PROCESS = os.urandom(32)  # so that nobody guesses a secret from a name
 
 
 class _Shared:
-    """A shared instance, stored while its process runs. Changed under the owner's lock."""
+    """A shared instance, stored while its process runs. Changed under the owner's lock.
+
+    `filesystem` is None when the process was ended because nobody used it. Code that still has the
+    instance may go on: its next call starts another process.
+    """
 
     def __init__(self, filesystem: PluginFilesystem) -> None:
-        # None once its process was ended, as nobody used it: the next call starts another
         self.filesystem: PluginFilesystem | None = filesystem
         self._reference = weakref.ref(filesystem)
         self._calls = 0
@@ -90,7 +93,13 @@ class _Shared:
 
 
 class Instances:
-    """The instances of one service. [any thread]"""
+    """The instances of one service. [any thread]
+
+    Those with a name belong to their users. Those that are shared have a process while they are
+    used: a thread, which exists while there are any, ends it after `Config.instance_idle_s`; and
+    where there are `Config.most_instances`, the process of the one that is unused for longest is
+    ended.
+    """
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -195,7 +204,10 @@ class Instances:
             self._end_excess(filesystem.plugin, shared)
 
     def _end_excess(self, plugin: str, wanted: ForkLock | _Shared) -> None:
-        """End processes of others where there are too many with one more, and count that."""
+        """End processes of others where there are too many with one more, and count that.
+
+        `wanted` is the lock of one that is made, or one whose process is started again.
+        """
         most = self._config.most_instances
         ended: list[Callable[[], object]] = []
         with self._lock:

@@ -42,7 +42,12 @@ def load_library(
     trust: TrustPolicy,
     conflict_of: Callable[[str], Violation | None],
 ) -> OpenedPlugin:
-    """Map a library and run its init functions; what goes wrong in it is in its notes."""
+    """Map a library and run its init functions; what goes wrong in it is in its notes.
+
+    `trust` judges what is mapped beside the plugin's own files. `conflict_of` is asked before a
+    scheme is initialised: it returns why the plugin cannot have that, None where it can. Raises
+    ShortageError where this process has too little of something to load it now.
+    """
     opened = OpenedPlugin(
         plugin.task,
         bundled=plugin.is_bundled,
@@ -122,7 +127,12 @@ def load_in_worker(
     instance: str = "",
     environment: Mapping[str, str | None] = MappingProxyType({}),
 ) -> tuple[Worker, list[FilesystemTables], WorkerOffer]:
-    """Start a worker that loads a plugin, or serves an instance of it; "" is the plugin itself."""
+    """Start a worker that loads a plugin, or serves an instance of it; "" is the plugin itself.
+
+    `environment` has variables that the worker gets besides this process's, or instead of them;
+    None for one that it does not get. Returns the worker, the tables of its schemes, and all that
+    it offers. Raises UnavailableError if the worker cannot be started, or ended (LD-144).
+    """
     from modular_tf.isolation.job import Job  # noqa: PLC0415  (few plugins are isolated)
     from modular_tf.isolation.worker import Worker  # noqa: PLC0415  (likewise)
 

@@ -26,7 +26,11 @@ _Result = TypeVar("_Result")
 
 
 def entry_point(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
-    """Make a function end as a whole (`uninterrupted`), or with the shortage that it met."""
+    """Make a function end as a whole (`uninterrupted`), or with the shortage that it met.
+
+    What this process has too little of is no verdict on a plugin: it raises `ShortageError`, the
+    plugins are left as they are, and the next call tries again.
+    """
 
     @wraps(function)
     def run(*arguments: _Given.args, **named: _Given.kwargs) -> _Result:
@@ -41,7 +45,10 @@ def entry_point(function: Callable[_Given, _Result]) -> Callable[_Given, _Result
 
 
 class ServiceLock(ForkLock):  # type: ignore[misc]
-    """Re-entrant lock on the state of a service; `closed` is set under it. [any thread]"""
+    """Re-entrant lock on the state of a service; `closed` is set under it. [any thread]
+
+    What runs under it may load plugins, whose code may hang.
+    """
 
     __slots__ = ("closed",)
 
@@ -73,11 +80,15 @@ _exit_timeouts_s: set[float | None] = set()  # what the services of this process
 def close_with_process(service: LiveService, exit_timeout_s: float | None = None) -> None:
     """Close a service at exit, and inform it of a fork, as long as something refers to it.
 
-    Exit handlers and destructors of plugins may take `exit_timeout_s`, which the process cannot
-    leave out; of several services, also of those that were closed, the longest time counts. A
-    service that an exit handler makes ends when the interpreter drops it and its files. Raises
-    ClosedError if the process ends, and this is not the thread that runs exit handlers: others are
-    stopped wherever they are, and one in a plugin's code would abort the process.
+    Python runs no exit handler that another one registers. So a service that an exit handler makes
+    after the others were closed ends when the interpreter drops it and its files: what is open is
+    written out, and plugins' cleanup functions run, as those hold each other.
+
+    `exit_timeout_s` is how many seconds exit handlers and destructors of plugins may take, which
+    the process cannot leave out; None as long as they take. Of several services, also of those that
+    were closed, the longest time counts. Raises ClosedError if the process ends, and this is not
+    the thread that runs exit handlers: others are stopped wherever they are, and one in a plugin's
+    code would abort the process.
     """
     thread = threading.current_thread()
     if _ending.is_set() and thread is not threading.main_thread():
@@ -90,7 +101,11 @@ def close_with_process(service: LiveService, exit_timeout_s: float | None = None
 
 
 def is_awaited() -> bool:
-    """Return whether this thread is in the middle of a call whose end a close may wait for."""
+    """Return whether this thread is in the middle of a call whose end a close may wait for.
+
+    It runs a callback of a device, or a signal handler that interrupted a call to a worker or a
+    write of a stream, whose lock another thread would wait for.
+    """
     devices = sys.modules.get("modular_tf.device.device_core")
     if devices is not None and devices.running_core() is not None:
         return True

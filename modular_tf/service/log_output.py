@@ -156,14 +156,18 @@ def _pretty(*, colours: bool) -> Callable[[dict[str, Any]], str]:
 
 
 def follow_environment() -> None:
-    """Configure the log by `MODULAR_TF_LOG`, `OUTPUT[:LEVEL]`, unless it is configured."""
+    """Configure the log by `MODULAR_TF_LOG`, `OUTPUT` or `OUTPUT:LEVEL`, unless it is configured.
+
+    What cannot be understood counts as "pretty", and is the first event there: who sets the
+    variable wants to see something. A process with rights that its user lacks ignores the variable.
+    """
     said = os.environ.get(VARIABLE)
     if not said or _decided or is_privileged():
         return
     output, _, level = said.partition(":")
     try:
         configure_logging(output, level=level or "info")
-    except ValueError:  # who sets the variable wants to see something
+    except ValueError:
         configure_logging()
         _log.warning("environment.misread", variable=VARIABLE, value=said)
 
@@ -191,7 +195,11 @@ class Listener:
         self._n_received = 0
 
     def listen(self, level: int) -> None:
-        """Listen from now on, to messages of this level of `logging` and above."""
+        """Listen from now on, to messages of this level of `logging` and above.
+
+        Where no thread can be started for it, plugins go on to write to standard error; the next
+        call, or a fork, tries again.
+        """
         with self._lock:
             self._level = level
             _native().open_messages(_least_level(level))
@@ -199,7 +207,10 @@ class Listener:
                 self._start(after=self._thread)
 
     def stop(self) -> None:
-        """Log the messages received so far, and let plugins write to standard error again."""
+        """Log the messages received so far, and let plugins write to standard error again.
+
+        A handler of the application's that blocks is waited for no longer than a few seconds.
+        """
         with self._lock:
             if self._level is not None:
                 self._level, self._stop_is_unfinished = None, True
@@ -332,7 +343,11 @@ _paths: dict[int, str] = {}
 
 
 def name_library(path: str, plugin: str) -> None:
-    """Set the plugin name for messages of the library at `path`. [any thread]"""
+    """Set the plugin name for messages of the library at `path`. [any thread]
+
+    Without this, messages are called after the library's file, as most plugins are. Where services
+    know one file under two names, the last one counts.
+    """
     _names[path] = plugin
 
 

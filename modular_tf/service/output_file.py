@@ -24,7 +24,10 @@ _NEW_FILE = 0o644
 
 
 def refuse_special(path: str) -> int | None:
-    """Return the permissions of a file, None for none; OSError if it cannot be replaced."""
+    """Raise OSError if what is there could not be replaced by `write_output`, or not examined.
+
+    Returns the permissions of the file; None where there is none yet.
+    """
     if path == STANDARD_OUTPUT:
         return None
     try:
@@ -38,7 +41,12 @@ def refuse_special(path: str) -> int | None:
 
 
 def write_output(path: str, content: bytes) -> None:
-    """Write a file atomically, or `STANDARD_OUTPUT`: readers see the old content or the new."""
+    """Write a file atomically, or `STANDARD_OUTPUT`: readers see the old content or the new.
+
+    A new file gets the mode that the umask allows; one that is replaced keeps its mode. Missing
+    directories are made. Raises OSError if it cannot be written, EINVAL for one that is not
+    regular; what was there stays.
+    """
     if path == STANDARD_OUTPUT:
         sys.stdout.flush()
         sys.stdout.buffer.write(content)
@@ -62,7 +70,10 @@ def write_output(path: str, content: bytes) -> None:
 
 
 def make_directories(path: str) -> None:
-    """Create the missing directories of a path, writable by the user only, whatever the umask."""
+    """Create the missing directories of a path, writable by the user only, whatever the umask.
+
+    Raises OSError if they cannot be created, NotADirectoryError if something else is there.
+    """
     if path and not os.path.isdir(path):
         make_directories(os.path.dirname(path))
         with suppress(FileExistsError):

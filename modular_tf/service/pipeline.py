@@ -115,7 +115,11 @@ class PluginPipeline:
         return plugin.to_be_tried().under_policy(self._config, veto)
 
     def try_out(self, entries: Sequence[PluginEntry]) -> None:
-        """Try the plugins that have to be, in child processes, and conclude what may run."""
+        """Try the plugins that have to be, in child processes, and conclude what may run.
+
+        What another application tries now is not tried here: this waits for what it finds, unless
+        each process has to try for itself.
+        """
         if not entries:
             return
         with self._lock:
@@ -169,7 +173,7 @@ class PluginPipeline:
             if registrations is None:
                 reserved = {} if plugin.is_bundled else self._reserved
                 registrations = Registrations(plugin.name, self._config, self._registries, reserved)
-            mark = self._admission.mark
+            mark = self._admission.noted
             entry.serving = DeferredLibrary(entry, self._config, trust, registrations, mark)
         finding = plugin.finding
         # At the first use the file of what is sealed may be another one.
@@ -189,7 +193,10 @@ class PluginPipeline:
 
 
 def _open_registered(entries: Iterable[PluginEntry]) -> None:
-    """Map plugins that are registered already, without a lock of the service."""
+    """Map plugins that are registered already, without a lock of the service.
+
+    An init that hangs would keep the lock.
+    """
     for entry in entries:
         if entry.serving is not None and entry.plugin.outcome is not None:
             entry.serving.open_now()
@@ -232,7 +239,11 @@ class Admission:
         return self._notes.of_ended()
 
     def recall(self, entries: Iterable[PluginEntry], notes: list[Note] | None) -> list[PluginEntry]:
-        """Give each plugin its known finding or refuse it; return those that have to be tried."""
+        """Give each plugin its known finding or refuse it; return those that have to be tried.
+
+        Plugins that come with this package, and those whose code runs in this process already, are
+        admitted as they are.
+        """
         new = self._new_here(entries)
         if not new:
             return []
@@ -289,7 +300,10 @@ class Admission:
             entry.change(Plugin.quarantined, incident, found.time)
 
     def _suspicion(self, entry: PluginEntry) -> Incident | None:
-        """Return the incident that makes these bytes suspect, None for none."""
+        """Return the incident that makes these bytes suspect, None for none.
+
+        A process ended that was loading them, and nothing has loaded them without harm since.
+        """
         if self._quarantine_store().is_empty:
             return None
         sha256 = entry.plugin.sha256
@@ -351,12 +365,11 @@ class Admission:
 
         tasks = [entry.plugin.task for entry in entries]
 
-        def report(number: int, finding: Finding) -> None:
-            del number, finding
+        def report(*_: object) -> None:
             report_progress()
 
         def mark(number: int) -> AbstractContextManager[str]:
-            return self._noted(entries[number].plugin, TRYING)
+            return self.noted(entries[number].plugin, TRYING)
 
         if not self._keeps_warm:
             return try_plugins(tasks, self._limits, report=report, mark=mark)
@@ -428,13 +441,9 @@ class Admission:
         if (found := found._replace(opened=opened)) != plugin.known.finding:
             self._remember(entry, found, tried=plugin.known.tried)
 
-    def mark(self, plugin: Plugin) -> AbstractContextManager[object]:
-        """Return a context that names a plugin as the culprit if this process ends in it."""
-        return self._noted(plugin, LOADING)
-
     @contextmanager
-    def _noted(self, plugin: Plugin, kind: str) -> Iterator[str]:
-        """Leave a note around a trial or a load, as `Notes.around`."""
+    def noted(self, plugin: Plugin, kind: str = LOADING) -> Iterator[str]:
+        """Name a plugin as the culprit if this process ends in it, as `Notes.around`."""
         sha256 = plugin.sha256
         if plugin.is_bundled or not sha256:
             yield ""

@@ -160,7 +160,11 @@ def scan(
     cache: ScanCache,
     check: Callable[[], None] = lambda: None,
 ) -> list[Plugin]:
-    """Recall or probe candidates, judge them, and return plugins, in the same order."""
+    """Recall or probe candidates, judge them, and return plugins, in the same order.
+
+    Of processes that meet the same new files one reads them, and the others wait for what it finds.
+    They call `check` meanwhile; what it raises ends the wait.
+    """
     made = PluginScan(candidates, config, cache)
     if unknown := made.recall(candidates):
         cache.turn.find_out(
@@ -267,7 +271,11 @@ class KnownPlugins:
 
     @entry_point
     def named(self, name_or_path: str) -> list[PluginEntry]:
-        """Return the entry of a name or of a file, which is probed if it is new."""
+        """Return the entry of a name or of a file, which is probed if it is new.
+
+        A directory has an entry for each library in it. Raises NotFoundError if there is no such
+        plugin or file, or no library in the directory.
+        """
         if (entry := self._entries.get(name_or_path)) is not None:
             return [entry]
         if os.sep not in name_or_path and not os.path.lexists(name_or_path):

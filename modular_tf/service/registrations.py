@@ -181,7 +181,10 @@ class Registries(NamedTuple):
 
 
 def reserved_schemes(config: Config) -> dict[str, str]:
-    """Return schemes that only users give to others than the bundled plugins, by scheme."""
+    """Return the schemes that other plugins get only where a user gives them, by bundled plugins.
+
+    Those of a bundled plugin that the configuration disables are free.
+    """
     return {
         scheme: owner
         for scheme, owner in _OF_BUNDLED_PLUGINS.items()
@@ -263,7 +266,10 @@ class Registrations:
         return scheme_taken(scheme, self.plugin, owner.plugin)
 
     def add_filesystem(self, filesystem: _Served) -> Violation | None:
-        """Register a filesystem for its scheme; one that cannot be registered is closed."""
+        """Register a filesystem for its scheme; one that cannot be registered is closed.
+
+        It takes the place of a deferred one, and none is taken by a deferred one.
+        """
         scheme = filesystem.scheme
         if (why := self.conflict_of(scheme)) is not None:
             self.give_up(filesystem)
@@ -293,7 +299,10 @@ class Registrations:
     # -- devices ----------------------------------------------------------------------------------
 
     def add_platform(self, platform: DevicePlatform | DeferredFactory) -> None:
-        """Register a platform; one that cannot be registered is closed."""
+        """Register a platform; one that cannot be registered is closed.
+
+        It takes the place of a deferred one, and none is taken by a deferred one.
+        """
         devices = self.registries.devices
         made = devices.registration_of(platform, plugin=self.plugin)
         place = self.device_place = self.device_place or made
@@ -348,7 +357,10 @@ class Registrations:
         return given_up
 
     def take_over(self) -> None:
-        """Serve what the others serve, in one step, and what they did not; they serve no longer."""
+        """Serve what the others serve, in one step, and what they did not; they serve no longer.
+
+        What somebody else has was given up before; what they got since is theirs. Can be repeated.
+        """
         old = self._replaced
         if old is None:
             return

@@ -216,7 +216,10 @@ class HotReload:
 
     @entry_point
     def _watched_places(self) -> list[str]:
-        """Return the files and directories that plugins come from, but for installed packages."""
+        """Return the files and directories that plugins come from, but for installed packages.
+
+        Of those only the libraries that are known; and nothing of what comes with this package.
+        """
         with self._lock:
             self.finish_drained()
             searched = self._known.found.searched if self._known.found is not None else ()
@@ -311,7 +314,10 @@ class HotReload:
 
     @entry_point
     def _prepare(self, places: SearchPaths, scope: Scope, attempt: Attempt) -> Prepared:
-        """Read the files of a scope, and drop the plugins that have none any more."""
+        """Read the files of a scope, and drop the plugins that have none any more.
+
+        The attempt is over when another thread may begin with what is prepared.
+        """
         found = self._search(places, scope)
         self._read_again(scope)
         with self._lock:
@@ -380,7 +386,11 @@ class HotReload:
         return retried
 
     def _replacement(self, old: PluginEntry, plugin: Plugin, scope: Scope) -> PluginEntry | None:
-        """Return the entry that shall replace a plugin's."""
+        """Return the entry that shall replace a plugin's.
+
+        Where the plugin serves something, it registers beside that. None is returned where the
+        bytes are the same, and where another thread has dealt with it while files were read.
+        """
         if not (scope.has(plugin.path, plugin.identity) and self._known.has(old)):
             return None
         if self._is_dealt_with(old, plugin.identity):
@@ -507,7 +517,10 @@ class HotReload:
             watch.close(timeout_s)
 
     def close(self, failures: list[ModularTFError], *, at_exit: bool) -> None:
-        """Close old libraries that still serve somebody; add what went wrong to `failures`."""
+        """Close old libraries that still serve somebody; add what went wrong to `failures`.
+
+        The watches have been stopped.
+        """
         self._watches.clear()
         for old in self._draining:
             old.close(failures, at_exit=at_exit)

@@ -78,7 +78,11 @@ class Delays(NamedTuple):
 
 
 def take_snapshot(places: Iterable[str]) -> Snapshot:
-    """Return the files in places; what is missing or unreadable is left out. [any thread]"""
+    """Return the files in places; what is missing or unreadable is left out. [any thread]
+
+    Places are absolute paths. A file counts whatever it is called, in a directory those with a
+    plugin's name. Raises ShortageError if a directory cannot be read now.
+    """
     found = ((path, FileIdentity.at(path)) for place in places for path in _files(place))
     return {path: identity for path, identity in found if identity is not None}
 
@@ -102,7 +106,11 @@ def _files(place: str) -> Iterator[str]:
 
 
 def why_incomplete(path: str) -> str | None:
-    """Return why a file seems incomplete; None if it does not. [any thread]"""
+    """Return why a file seems incomplete; None if it does not. [any thread]
+
+    Cut off libraries, files that begin like one or with nothing, and those with room for what is
+    not there yet. What is no library at all is not waited for.
+    """
     try:
         with ElfFile(path) as elf:
             return None if elf.image.has_whole_section_table() else "its section table is empty"
@@ -155,7 +163,10 @@ class Reconciler:
         return {path: change.unfinished for path, change in waiting if change.unfinished}
 
     def step(self, seen: Snapshot, now: float) -> list[Change]:
-        """Return the changes that are due, removals first: again until they are confirmed."""
+        """Return the changes that are due, removals first: again until they are confirmed.
+
+        `seen` is the snapshot that was taken at the time `now`.
+        """
         for path in {**self._reported, **seen, **self._unreported}:
             identity = seen.get(path)
             if identity == self._reported.get(path):
@@ -235,7 +246,11 @@ class Poller:
             raise
 
     def close(self, timeout_s: float | None = None) -> None:
-        """Stop, after the changes that are being delivered; safe to call twice."""
+        """Stop, after the changes that are being delivered; safe to call twice.
+
+        It waits for that for `timeout_s`, None for as long as it takes. Called by `deliver` itself,
+        it returns at once.
+        """
         self.closed = True
         self._end.put(None)
         if self._thread.is_alive() and threading.current_thread() is not self._thread:

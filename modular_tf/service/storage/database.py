@@ -56,7 +56,11 @@ class _UnusableError(Exception):
 
 
 class Table:
-    """The rows of one table: as they were read last, with the changes since. [any thread]"""
+    """The rows of one table by their keys: as they were read last, with the changes since.
+
+    `key` names the column of keys, which may be any texts; `columns` the others, which have texts
+    of ASCII or numbers. [any thread]
+    """
 
     def __init__(self, name: str, key: str, *columns: str) -> None:
         self.name, self.key = name, key
@@ -79,7 +83,10 @@ class Table:
         return {key: row for key, row in found.items() if row is not None}
 
     def put(self, key: str, *values: Any) -> None:
-        """Set a row, until it is saved in this process only; drop one too large, or no ASCII."""
+        """Set a row, until it is saved in this process only.
+
+        One of over a megabyte is dropped, and one that is no ASCII, which nothing valid contains.
+        """
         self.changes.pop(key, None)  # so that it becomes the newest
         self.changes[key] = values if _is_storable(values) else None
 
@@ -137,7 +144,10 @@ class Database:
             self.save()  # what was kept of a damaged one
 
     def save(self) -> bool:
-        """Write the changes; return whether that was possible."""
+        """Write the changes; return whether that was possible.
+
+        What cannot be written is kept for this process and the next `save`.
+        """
         try:
             if not any(table.changes for table in self._tables):
                 return True
@@ -327,7 +337,10 @@ def _version_of(path: str, status: os.stat_result) -> tuple[int, int, bytes]:
 
 
 def _version_of_tables(used: sqlite3.Connection) -> int:
-    """Return the version of a database's tables, 0 for one that is empty."""
+    """Return the version of a database's tables, 0 for one that is empty.
+
+    Raises _UnusableError if it is of another program, or of a newer version of this one.
+    """
     ((application,),) = used.execute("PRAGMA application_id")
     ((version,),) = used.execute("PRAGMA user_version")
     if application == _APPLICATION and version in (_VERSION - 1, _VERSION):

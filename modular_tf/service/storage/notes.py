@@ -108,14 +108,17 @@ class Note(NamedTuple):
 
 
 class Notes:
-    """The notes of this user's processes. [any thread]"""
+    """The notes of this user's processes. [any thread]
+
+    Where nothing can be written, there are none.
+    """
 
     def __init__(self, directory: PrivateDirectory) -> None:
         self._directory = directory
 
     @classmethod
     def of_process(cls) -> Notes:
-        """Return the notes of this user's processes; where none can be written there are none."""
+        """Return the notes of this user's processes."""
         place = state_directory(os.environ, privileged=is_privileged())
         return cls(PrivateDirectory(None if place is None else os.path.join(place, "notes")))
 
@@ -183,7 +186,10 @@ class Notes:
             self._directory.remove(note.name)
 
     def report_calls(self, *, leave_notes: bool) -> None:
-        """Report on standard error a call in which this process ends, from now on. [any thread]"""
+        """Report on standard error a call in which this process ends, from now on. [any thread]
+
+        With `leave_notes` also leave a note for the next process, if the plugin has a `note_of`.
+        """
         _report_calls(self._directory.made() if leave_notes else None)
 
     def _may_have_a_watcher(self, name: str) -> bool:

@@ -118,7 +118,10 @@ class PrivateDirectory:
             return directory is not None and _remove(directory, name)
 
     def changed_at(self) -> dict[str, float]:
-        """Return by name when each file was last written."""
+        """Return by name when each file was last written.
+
+        Raises ShortageError if the directory cannot be listed now.
+        """
         found: dict[str, float] = {}
         with self._opened(raises_shortage=True) as directory:
             try:
@@ -137,7 +140,10 @@ class PrivateDirectory:
         return found
 
     def open_for_lock(self, name: str) -> FileIO | nullcontext[None]:
-        """Return a file to be locked within `with`, made where it is missing; None for none."""
+        """Return a file that is there to be locked, made where it is missing; None if it cannot be.
+
+        It is for `with`, which closes it, and so ends its lock.
+        """
         with self._opened(make=True) as directory, suppress(OSError):
             if directory is not None:
                 return open_owned(name, _LOCK_FLAGS, 0o600, dir_fd=directory)
@@ -344,10 +350,16 @@ class Turn:
     ) -> None:
         """Find something out about items, except what other processes find out meanwhile.
 
-        The process that has the turn calls `find_out`, which stores what it finds out, and calls
-        its second argument whenever there is progress. The others wait, and call `check`, whose
-        exceptions end that; then `unknown` returns the items about which nothing is stored. An
-        owner without progress for `timeout_s` is not waited for: its work is done again.
+        The process that has the turn does the work. The others wait, read what was stored, and take
+        the turn for what is still unknown. The work of an owner that is stopped is done again.
+
+        Args:
+            items: What to find out about.
+            unknown: Reads what is stored by now; returns the items about which nothing is.
+            find_out: Finds it out and stores it, before it returns. Calls its second argument
+                whenever there is progress.
+            timeout_s: How long an owner may go without progress.
+            check: Called again and again while it waits; what it raises ends that.
         """
         outer = _mine.file
         with nullcontext() if outer else self._directory.open_for_lock(_TURN) as file:

@@ -99,7 +99,10 @@ class QuarantineStore(Database):
         return not any(table.rows or table.changes for table in self._tables)
 
     def recall(self, sha256: str) -> Entry | None:
-        """Return why these bytes are in quarantine, None where they are not."""
+        """Return why these bytes are in quarantine, None where they are not.
+
+        They are released here if the host changed since.
+        """
         entry = self._entry_of(self._plugins, sha256)
         if entry is None:
             return None
@@ -172,7 +175,10 @@ class QuarantineStore(Database):
         self.save()
 
     def release(self, sha256: str) -> bool:
-        """Release a plugin from quarantine; return whether it was in it."""
+        """Release a plugin from quarantine; return whether it was in it.
+
+        What ended a process stays suspect until it has been loaded.
+        """
         if self._plugins.get(sha256) is None:
             return False
         entry = self._entry_of(self._plugins, sha256)

@@ -135,18 +135,29 @@ class ScanCache(Database):
 
     @classmethod
     def of_process(cls, settings: Mapping[str, str] | None = None) -> ScanCache:
-        """Return the cache of this process, by what decides about plugins beside the host."""
+        """Return the cache of the running process; an empty one where it has none.
+
+        `settings` is what else decides about plugins, such as rules that the user has made
+        warnings.
+        """
         place = cache_directory(os.environ, privileged=is_privileged())
         parts = {**linking_parts(os.environ), **(settings or {})}
         return cls(PrivateDirectory(place), host_fingerprint().with_parts(parts))
 
     def refresh(self) -> None:
-        """Start a new pass over libraries: read other processes' entries, check all files again."""
+        """Start a new pass over libraries: read other processes' entries, check all files again.
+
+        Within one pass a file that several libraries depend on is checked once.
+        """
         super().refresh()
         self._dependencies = _Dependencies()
 
     def recall(self, path: str) -> CacheEntry | None:
-        """Return a library's entry, if it is still valid; links in its path belong to the key."""
+        """Return the entry of a library, if it is still valid; links in its path belong to the key.
+
+        It costs one `stat`, and reads the library only where its identity is not enough: it has
+        another one, or changed right before it was seen.
+        """
         found = self._noted(path)
         if found is None:
             return None
@@ -185,6 +196,10 @@ class ScanCache(Database):
 
         Distributions bring hundreds of libraries, of which few or none are plugins, and each start
         asks for all of them. So neither a RECORD nor a library is read again before it changes.
+
+        The file `record` may be missing. `libraries` reads it, and returns the libraries that may
+        be plugins; `is_plugin` decides by reading one, and returns None where the result does not
+        last. Raises ShortageError if a file cannot be read now.
         """
         try:
             (text,) = self._distributions.get(record) or ("null",)
@@ -231,7 +246,10 @@ class ScanCache(Database):
         return tuple(opened)
 
     def remember(self, remembered: CacheEntry) -> bool:
-        """Store a library's entry if it is storable and still valid; return whether it was."""
+        """Store a library's entry if it is storable and still valid; return whether it was stored.
+
+        The entry is that of `describe`, with what first contact found.
+        """
         with suppress(ShortageError):
             if remembered.storable and see_again(remembered.seen) is not None:
                 self._note(remembered)
@@ -319,7 +337,11 @@ class _Dependencies:
     def seen_at(
         self, libraries: Sequence[str], others: Sequence[str], began_ns: int
     ) -> tuple[SeenFile, ...] | None:
-        """Return the state of files that a probe read; None if one changed since it began."""
+        """Return the state of the libraries that a probe read, and of others, which may be missing.
+
+        None if one is not certain to be as the probe found it: it changed since `began_ns`, when
+        the prober was made, in nanoseconds since the epoch.
+        """
         found: dict[str, SeenFile] = {}
         for path in (*libraries, *others):
             if (path, began_ns) not in self._seen:

@@ -35,7 +35,12 @@ if TYPE_CHECKING:
 
 
 def explain(service: PluginService, name: str) -> Explanation:
-    """Return the explanation of a name: plugin, path, scheme, URI, device, type or distribution."""
+    """Return the explanation of a name: plugin, path, scheme, URI, device, type or distribution.
+
+    Plugins are searched for if they were not yet, and a file that no search found is looked at.
+    Nothing is loaded, except for a device with a number: its plugin is asked how many there are;
+    and for a name that may be an operation's: plugins with kernels are asked for these.
+    """
     if not service.report().searched:
         service.discover()
     scheme = scheme_of(name) or name

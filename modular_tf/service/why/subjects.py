@@ -256,7 +256,10 @@ _OP_NAME = re.compile(r"[A-Z_][A-Za-z0-9_>]*")
 
 
 def about_scheme(service: PluginService, scheme: str) -> Iterator[Fact]:
-    """Yield facts about a scheme ("" for local paths); none if no plugin knows it."""
+    """Yield facts about a scheme ("" for local paths); none if no plugin knows it.
+
+    It is known as soon as a plugin brought it, whether that serves it or not.
+    """
     subject = f"scheme {scheme!r}"
     owner = service.owner(scheme)
     contest = list(refused_scheme(service, scheme, owner))
@@ -371,7 +374,10 @@ def may_be_op(name: str) -> bool:
 
 
 def about_op(service: PluginService, name: str) -> Iterator[Fact]:
-    """Yield facts about an operation; none if nobody defines it or has a kernel of it."""
+    """Yield facts about an operation; none if nobody defines it or has a kernel of it.
+
+    Libraries that bring kernels are mapped where the name has the form of an operation's.
+    """
     if not may_be_op(name):
         return
     from modular_tf.kernel.aliases import aliases_of, computed_by  # noqa: PLC0415  (for operations)
