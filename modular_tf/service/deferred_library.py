@@ -258,10 +258,6 @@ class DeferredLibrary:
             self._lock.release()  # an init that an interrupted use has left behind has ended
         self.registrations.close(failures, at_exit=at_exit)
 
-    def after_fork_in_child(self) -> None:
-        """Make what the parent had usable in a forked child, or give it up."""
-        self.registrations.after_fork_in_child()
-
 
 def _described(offer: Offer | None) -> str:
     if offer is None:

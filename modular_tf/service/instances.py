@@ -57,7 +57,6 @@ class _Shared:
     """
 
     def __init__(self, filesystem: PluginFilesystem) -> None:
-        # None once its process was ended, as nobody used it: the next call starts another
         self.filesystem: PluginFilesystem | None = filesystem
         self._reference = weakref.ref(filesystem)
         self._calls = 0

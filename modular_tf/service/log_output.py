@@ -167,7 +167,7 @@ def follow_environment() -> None:
     output, _, level = said.partition(":")
     try:
         configure_logging(output, level=level or "info")
-    except ValueError:  # who sets the variable wants to see something
+    except ValueError:
         configure_logging()
         _log.warning("environment.misread", variable=VARIABLE, value=said)
 

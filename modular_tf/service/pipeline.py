@@ -173,7 +173,7 @@ class PluginPipeline:
             if registrations is None:
                 reserved = {} if plugin.is_bundled else self._reserved
                 registrations = Registrations(plugin.name, self._config, self._registries, reserved)
-            mark = self._admission.mark
+            mark = self._admission.noted
             entry.serving = DeferredLibrary(entry, self._config, trust, registrations, mark)
         finding = plugin.finding
         # At the first use the file of what is sealed may be another one.
@@ -365,12 +365,11 @@ class Admission:
 
         tasks = [entry.plugin.task for entry in entries]
 
-        def report(number: int, finding: Finding) -> None:
-            del number, finding
+        def report(*_: object) -> None:
             report_progress()
 
         def mark(number: int) -> AbstractContextManager[str]:
-            return self._noted(entries[number].plugin, TRYING)
+            return self.noted(entries[number].plugin, TRYING)
 
         if not self._keeps_warm:
             return try_plugins(tasks, self._limits, report=report, mark=mark)
@@ -442,13 +441,9 @@ class Admission:
         if (found := found._replace(opened=opened)) != plugin.known.finding:
             self._remember(entry, found, tried=plugin.known.tried)
 
-    def mark(self, plugin: Plugin) -> AbstractContextManager[object]:
-        """Return a context that names a plugin as the culprit if this process ends in it."""
-        return self._noted(plugin, LOADING)
-
     @contextmanager
-    def _noted(self, plugin: Plugin, kind: str) -> Iterator[str]:
-        """Leave a note around a trial or a load, as `Notes.around`."""
+    def noted(self, plugin: Plugin, kind: str = LOADING) -> Iterator[str]:
+        """Name a plugin as the culprit if this process ends in it, as `Notes.around`."""
         sha256 = plugin.sha256
         if plugin.is_bundled or not sha256:
             yield ""

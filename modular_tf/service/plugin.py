@@ -12,7 +12,6 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.concurrency.fork_lock import ForkLock
-from modular_tf.device.factory import DeferredFactory
 from modular_tf.discovery.candidate import Kind, Source
 from modular_tf.events import EventLog
 from modular_tf.events.event_log import INFO
@@ -329,7 +328,7 @@ class Attempt:
     """
 
     def __init__(self) -> None:
-        self.is_over = False  # set by its maker: nobody waits for the run any more
+        self.is_over = False
         self._process = os.getpid()
 
     @property
@@ -422,15 +421,14 @@ class PluginEntry:
     @property
     def platform(self) -> DevicePlatform | None:
         """Its device platform, once it is loaded."""
-        found = None if self.serving is None else self.serving.registrations.platform
-        return None if isinstance(found, DeferredFactory) else found
+        return None if self.serving is None else self.serving.registrations.loaded_platform
 
     # -- the end ----------------------------------------------------------------------------------
 
     def after_fork_in_child(self) -> None:
         """Make what the parent had usable in a forked child, or give it up."""
         if self.serving is not None:
-            self.serving.after_fork_in_child()
+            self.serving.registrations.after_fork_in_child()
 
     def close(self, failures: list[ModularTFError], *, at_exit: bool) -> None:
         """Stop serving: files, filesystems, devices; add what went wrong to `failures`."""

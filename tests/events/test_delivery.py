@@ -12,14 +12,6 @@ from modular_tf.events import EventLog
 from modular_tf.events.event_log import deliver
 
 
-def test_it_is_called_at_once_where_nothing_is_held():
-    told = []
-
-    deliver(lambda: told.append(1))
-
-    assert told == [1]
-
-
 def test_it_waits_for_the_outermost_function_and_keeps_the_order():
     told = []
 

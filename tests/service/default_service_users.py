@@ -1,7 +1,6 @@
 """What uses the default service while it is made, and has to be served: one case after another.
 
-Arguments: a file to write to, and a plugin. Each case closes the service, so that the next makes
-another one.
+Argument: a file to write to. Each case closes the service, so that the next makes another one.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from modular_tf.service.default import default_service
 from modular_tf.service.service import PluginService
 from tests.service.test_hooks import hooks
 
-FILE, PLUGIN = sys.argv[1:]
+FILE = sys.argv[1]
 used: list[bool] = []
 
 
@@ -68,11 +67,6 @@ def every_hook():
         with hooked(name, function):
             gfile.exists(FILE)
         require_service(name)
-
-
-def a_hook_that_adds_a_path():
-    with hooked("plugin_paths", lambda: use() or [PLUGIN]):
-        gfile.exists("fixture://host")
 
 
 def signal_handlers():
@@ -154,7 +148,6 @@ def main():
     for case in (
         a_log_handler,
         every_hook,
-        a_hook_that_adds_a_path,
         a_veto_to_which_nothing_serves_yet,
         signal_handlers,
         a_hook_after_which_the_making_is_interrupted,

@@ -51,11 +51,14 @@ def crashed(rule="LD-060"):
     return Finding(Incident.of(Violation(rule, "it did something"), signal=11, last_call="init"))
 
 
-def record_of(path, **settings):
-    """Return the record of a plugin in a service that lives no longer."""
+def record_of(path, *used, **settings):
+    """Return the record of a plugin in a service that lives no longer, and has used schemes."""
     config = Config(**settings)
     with PluginService(config=config, plugin_paths=[path], bundled=False) as service:
-        (record,) = service.load().plugins
+        service.load()
+        for scheme in used:
+            service.filesystem(scheme)
+        (record,) = service.plugins()
     return record
 
 
@@ -217,16 +220,6 @@ def end_while_loading():
     return end
 
 
-def load_and_use(path, **settings):
-    """Return the record of a plugin that was used."""
-    config = Config(**settings)
-    with PluginService(config=config, plugin_paths=[path], bundled=False) as service:
-        service.load()
-        service.filesystem("fixture")
-        (record,) = service.plugins()
-    return record
-
-
 @pytest.mark.parametrize(("times", "first_contact"), [(1, "never"), (20, "new")])
 def test_a_good_plugin_is_tried_until_a_process_has_loaded_it(
     plugin_file, trials, end_while_loading, times, first_contact
@@ -236,7 +229,7 @@ def test_a_good_plugin_is_tried_until_a_process_has_loaded_it(
     end_while_loading(path, times)
     record_of(path, first_contact="new")  # listed, and not used
     for _ in range(2):
-        assert load_and_use(path, first_contact=first_contact).state is State.LOADED
+        assert record_of(path, "fixture", first_contact=first_contact).state is State.LOADED
 
     assert trials.tried == ["good"] * 3
 
@@ -245,7 +238,7 @@ def test_what_is_stopped_now_and_then_is_not_quarantined(plugin_file, trials, en
     path = plugin_file("libgood.so")
     for _ in range(3):
         end_while_loading(path)
-        assert load_and_use(path).state is State.LOADED
+        assert record_of(path, "fixture").state is State.LOADED
 
 
 def leave_calls(path, count):

@@ -139,6 +139,6 @@ def test_a_thread_that_nobody_waits_for_gets_the_error_that_the_process_ends(run
     assert "'polling'" in child.stdout
 
 
-def test_whoever_uses_it_while_it_is_made_is_served(run_forked, tmp_path, plugin_file):
+def test_whoever_uses_it_while_it_is_made_is_served(run_forked, tmp_path):
     """Log handlers, hooks, signal handlers and other threads."""
-    run_forked(USERS.read_text(), tmp_path / "log", plugin_file("libhooked.so"))
+    run_forked(USERS.read_text(), tmp_path / "log")

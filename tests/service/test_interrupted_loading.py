@@ -63,21 +63,6 @@ STEPS_OF_ALL = [
 ]
 
 
-@pytest.fixture
-def loaded():
-    """Make services of one file each, and load them."""
-    made = []
-
-    def load(config, path):
-        made.append(PluginService(config=config, plugin_paths=[path], bundled=False))
-        made[-1].load()
-        return made[-1]
-
-    yield load
-    for service in made:
-        service.close()
-
-
 def interrupt():
     raise KeyboardInterrupt
 
@@ -105,12 +90,6 @@ def signal_at_step(at_step):
 def each(steps):
     """Run a test before and after each step; a sample has one of the two."""
     return pytest.mark.parametrize(("step", "moment"), sampled_product(steps, MOMENTS))
-
-
-def remembered(path):
-    """Return the schemes, or the device type, that later processes believe in."""
-    offer = ScanCache.of_process().recall(str(path)).finding.offer
-    return offer.schemes or offer.platform.device_type
 
 
 class Hooks:
@@ -226,37 +205,35 @@ def test_a_signal_handler_may_use_the_service_that_is_being_loaded(one_of_each, 
 
 
 @each(STEPS)
-def test_a_signal_handler_may_use_what_is_being_opened(
-    plugin_file, loaded, signal_at_step, step, moment
-):
-    service, seen = loaded(TRIED, plugin_file("libcut.so")), []
+def test_a_signal_handler_may_use_what_is_being_opened(one_of_each, signal_at_step, step, moment):
+    service, seen = one_of_each, []
+    service.load()
     signal_at_step(step, moment, lambda: seen.append(service.filesystem("fixture")))
 
     assert service.filesystem("fixture") is seen[0]
-    seen[0].create_dir("fixture://host/folder")
-    (record,) = service.plugins()
-    assert record.reasons == record.warnings == ()
+    require_all(service)
 
 
 @each(STEPS)
 def test_what_another_thread_is_opening_is_not_remembered_by_half(
-    plugin_file, loaded, at_step, step, moment
+    one_of_each, at_step, step, moment
 ):
-    path = plugin_file("libcut.so")
-    service = loaded(TRIED, path)
+    service = one_of_each
+    service.load()
     begun, may_end = threading.Event(), threading.Event()
     at_step(step, moment, lambda: (begun.set(), may_end.wait(60)))
     opening = threading.Thread(target=service.filesystem, args=("fixture",))
     opening.start()
     begun.wait(60)
+    path = service.entry("a").plugin.path
 
     service.load()
-    assert remembered(path) == ("fixture",)
+    assert ScanCache.of_process().recall(path).finding.offer.schemes == ("fixture",)
     may_end.set()
     opening.join()
     service.load()
 
-    assert remembered(path) == ("fixture",)
+    assert ScanCache.of_process().recall(path).finding.offer.schemes == ("fixture",)
 
 
 def test_an_interrupt_returns_from_an_init_that_hangs(run_forked, fixture_plugin):

@@ -160,66 +160,6 @@ def test_it_is_called_without_a_lock(watchful, plugin_file, device_file, tmp_pat
     assert watchful.wrong == set()
 
 
-def test_a_handler_and_whoever_logs_may_both_wait_for_a_plugin(run_forked, plugin_file):
-    """One thread holds the handler's lock and wants the plugin; the other one opens it and logs."""
-    run_forked(
-        """
-        import faulthandler, logging, sys, threading
-        from modular_tf.service.configuration import Config
-        from modular_tf import opening
-        from modular_tf.service.service import PluginService
-
-        faulthandler.dump_traceback_later(60, exit=True)
-        service = PluginService(config=Config(), plugin_paths=sys.argv[1:], bundled=False)
-        service.load()
-        emitting, real = threading.Event(), opening.init_filesystems
-
-        def slow(*arguments, **named):
-            emitting.wait()
-            return real(*arguments, **named)
-
-        class ToPlugin(logging.Handler):
-            def emit(self, record):
-                if record.name == "app":
-                    emitting.set()
-                service.filesystem("fixture").path_exists("fixture://host/log")
-
-        opening.init_filesystems = slow
-        logging.getLogger().addHandler(ToPlugin())
-        logging.getLogger().setLevel(logging.DEBUG)
-        using = threading.Thread(target=service.filesystem, args=("fixture",))
-        using.start()
-        logging.getLogger("app").info("hello")
-        using.join()
-        """,
-        plugin_file("liblogged.so"),
-    )
-
-
-def test_a_hook_may_close_the_service_during_a_watch(run_forked, plugin_file):
-    run_forked(
-        """
-        import faulthandler, sys, threading
-        from modular_tf.hookspecs import hookimpl
-        from modular_tf.service.service import PluginService
-
-        faulthandler.dump_traceback_later(60, exit=True)
-
-        class Closing:
-            @hookimpl
-            def modular_tf_outcome(self, record):
-                service.close()
-
-        service = PluginService(bundled=False, hooks=[Closing()])
-        service.load()
-        watch = service.watch()
-        service.load(sys.argv[1])
-        assert service.closed and watch.closed
-        """,
-        plugin_file("libclosing.so"),
-    )
-
-
 def test_python_objects_are_registered_and_undone_by_many_threads():
     """While others list them; nothing of them is kept."""
     kept = weakref.WeakSet()

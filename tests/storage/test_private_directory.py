@@ -93,7 +93,7 @@ def test_each_level_and_file_that_is_made_is_the_users_alone(tmp_path, umask):
     )
 
 
-@pytest.mark.parametrize("place", [None, "relative", "{}/file", "{}/file/below", "{}/nul\0"])
+@pytest.mark.parametrize("place", [None, "of-nobody", "{}/file", "{}/file/below", "{}/nul\0"])
 def test_there_may_be_no_place(place, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").touch()
@@ -105,7 +105,7 @@ def test_there_may_be_no_place(place, tmp_path, monkeypatch):
     with nowhere.open_for_lock("lock") as file:
         assert file is None
     assert os.listdir(tmp_path) == ["file"]  # noqa: PTH208
-    assert not Path("/relative").exists()
+    assert not Path("/of-nobody").exists()
 
 
 def test_what_was_removed_meanwhile_is_made_again(directory, written):
@@ -196,18 +196,14 @@ def test_what_root_put_there_is_believed(monkeypatch):
     assert PrivateDirectory(str(of_root.parent)).read(of_root.name, 1 << 20) == of_root.read_bytes()
 
 
-@pytest.mark.parametrize("kind", ["link", "fifo", "directory"])
-def test_what_is_no_file_is_not_believed(directory, written, kind):
-    path = written / "odd"
-    if kind == "link":
-        path.symlink_to(written / "file")
-    elif kind == "fifo":
-        os.mkfifo(path, 0o600)  # to open it for reading would block for ever
-    else:
-        path.mkdir(mode=0o700)
+def test_what_is_no_file_is_not_believed(directory, written):
+    (written / "link").symlink_to("file")
+    os.mkfifo(written / "fifo", 0o600)  # to open it for reading would block for ever
+    (written / "directory").mkdir(mode=0o700)
 
-    assert directory.read("odd", 100) is None
-    assert directory.real_path_of("odd", make=True) is None
+    for name in ("link", "fifo", "directory"):
+        assert directory.read(name, 100) is None
+        assert directory.real_path_of(name, make=True) is None
 
 
 def test_a_file_that_is_too_large_is_not_believed(directory, written):

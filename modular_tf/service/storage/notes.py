@@ -118,7 +118,7 @@ class Notes:
 
     @classmethod
     def of_process(cls) -> Notes:
-        """Return the notes of this user's processes; where none can be written there are none."""
+        """Return the notes of this user's processes."""
         place = state_directory(os.environ, privileged=is_privileged())
         return cls(PrivateDirectory(None if place is None else os.path.join(place, "notes")))
 

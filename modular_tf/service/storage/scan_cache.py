@@ -137,8 +137,8 @@ class ScanCache(Database):
     def of_process(cls, settings: Mapping[str, str] | None = None) -> ScanCache:
         """Return the cache of the running process; an empty one where it has none.
 
-        `settings` is what else decides about plugins, such as
-        rules that the user has made warnings.
+        `settings` is what else decides about plugins, such as rules that the user has made
+        warnings.
         """
         place = cache_directory(os.environ, privileged=is_privileged())
         parts = {**linking_parts(os.environ), **(settings or {})}
