@@ -111,6 +111,26 @@ def test_a_library_is_found_by_path_or_by_any_name(tmp_path, name, needed):
     assert found(library(tmp_path / "libx.so", names, paths={"runpath": "$ORIGIN"})) == [str(dep)]
 
 
+def test_a_missing_library_is_named_by_the_path_that_it_is_needed_by(tmp_path, prober):
+    path = library(tmp_path / "libx.so", ("$ORIGIN/libgone.so",))
+
+    (problem,) = prober.probe(make_candidate(path)).problems
+
+    needed = f"{tmp_path}/libgone.so, which is not found"
+    assert (problem.rule, problem.message) == ("LD-013", f"libx.so needs {needed}")
+
+
+def test_what_is_missing_beside_one_library_is_found_beside_another(tmp_path):
+    paths = {"runpath": "$ORIGIN"}
+    one, other = (
+        library(tmp_path / name / "libx.so", ("libdep.so",), paths=paths) for name in ("a", "b")
+    )
+    dep = library(tmp_path / "b/libdep.so")
+
+    with closing(ProcessScope()) as process:
+        assert [found_by(process, path) for path in (one, other)] == [[], [str(dep)]]
+
+
 def test_a_scope_takes_each_library_once_and_ends_in_circles(tmp_path):
     paths = {"rpath": "$ORIGIN"}
     first = library(tmp_path / "liba.so", ("libb.so",), paths=paths)

@@ -3,8 +3,7 @@
 import os
 
 from modular_tf.discovery.candidate import Source, Twin
-from modular_tf.discovery.search import discover, file_stem, plugin_names
-from modular_tf.discovery.sources.search_log import Sighting
+from modular_tf.discovery.search import discover
 from modular_tf.discovery.sources.search_paths import SearchPaths
 from tests.discovery.elf_builder import ElfBuilder
 from tests.discovery.site_folder import install
@@ -68,23 +67,13 @@ def test_a_file_that_every_source_finds_is_one_candidate(tmp_path):
 
 
 def test_copies_of_one_library_are_several_candidates_each_time(tmp_path):
-    for name in ("a/libx.so", "b/libx.so", "c/x.so.2"):
+    for name in ("a/libx.so", "b/libx#2.so", "c/libx.so", "d/x.so.2.1"):
         (tmp_path / name).parent.mkdir()
         (tmp_path / name).write_bytes(b"same")
-    folders = tuple(str(tmp_path / name) for name in "abc")
+    folders = tuple(str(tmp_path / name) for name in "abcd")
     paths = SearchPaths(arguments=folders, python_path=(str(tmp_path),))
 
     result = discover(paths)
 
-    assert [candidate.name for candidate in result.candidates] == ["x", "x#2", "x#3"]
+    assert [candidate.name for candidate in result.candidates] == ["x", "x#2", "x#3", "x#4"]
     assert result == discover(paths)
-
-
-def test_names_are_unique_stems():
-    stems = {"/a/libspam.so": "spam", "spam.so.2.1": "spam", "lib.so": "lib.so", ".so": ".so"}
-    stems |= {"plugin.bin": "plugin.bin", "libs.d/x.so": "x"}
-    assert {name: file_stem(name) for name in stems} == stems
-
-    paths = ["/1/libx.so", "/2/libx#2.so", "/3/libx.so", "/4/x.so"]
-    names = plugin_names([Sighting(path, Source.CONFIG, "c") for path in paths])
-    assert names == ["x", "x#2", "x#3", "x#4"]

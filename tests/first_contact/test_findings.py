@@ -172,6 +172,22 @@ def test_an_entry_fills_its_field_and_has_no_other_keys(entry, field):
             read_entry(other)
 
 
+_FIELDS = [
+    pytest.param(entry, name, id=name)
+    for entry, _ in ENTRIES
+    for name in entry.keys() - {"memory", "finished", "frame"}
+]
+
+
+@pytest.mark.parametrize(("entry", "name"), sorted(_FIELDS, key=lambda field: field.id))
+def test_a_field_of_another_type_or_beyond_its_bounds_is_refused(entry, name):
+    is_text = isinstance(entry[name], str)  # in which anything may stand
+    wrongs = (None, True, 1.5, float("nan"), HUGE, -HUGE, [], {}, *([] if is_text else [""]))
+    for wrong in wrongs:
+        with pytest.raises(ValueError, match=REFUSED):
+            read_entry(entry | {name: wrong})
+
+
 @pytest.mark.parametrize(
     ("path", "wrong"),
     [
@@ -198,6 +214,9 @@ def test_an_entry_fills_its_field_and_has_no_other_keys(entry, field):
         (("finding", "opened", 0, 0), "/" + "x" * 4096),
         (("finding", "opened", 0, 0), "/x\0"),
         (("finding", "opened", 0, 2), "0" * 63),
+        (("finding", "opened", 0, 1, 1), HUGE),
+        (("finding", "opened", 0, 3), HUGE),
+        (("finding", "opened", 0, 4), "\x1b[2J"),
         (("finding", "incident"), encode(Incident.of(Violation("LD-060", "x")))),
         (("finding", "offer"), None),
         (("finding", "offer", "schemes"), ["s3", "s3"]),
@@ -239,8 +258,14 @@ def test_texts_are_cut_and_plain():
 
 
 @pytest.mark.parametrize(
-    "frame", [["6c", "66"], [6, "66", 1], ["zz", "66", 1], ["6c", "66", -1], ["6c", "66", HUGE], []]
-)
+    "frame",
+    [
+        ["6c", "66"], ["6", "66", 1], [6, "66", 1], ["6c", None, 1], ["zz", "66", 1],
+        ["6c", "66", -1], ["6c", "66", 2**64], ["6c", "66", HUGE], ["6c", "66", 1.5],
+        ["6c", "66", True], ["6c", "66", "1"], [], [{"rule": 1}, "66", 1], ["6c", {"rule": 1}, 1],
+    ],
+    ids=lambda frame: repr(frame)[:20],
+)  # fmt: skip
 def test_a_frame_of_another_form_is_left_out(frame):
     assert readable_frames([frame, ["6c", "66", 16]], []) == ("l f+0x10",)
 
