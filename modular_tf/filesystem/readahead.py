@@ -21,11 +21,10 @@ from modular_tf.filesystem.files import RandomAccessFile
 from modular_tf.filesystem.uri import is_of_this_machine
 
 if TYPE_CHECKING:
-    from collections.abc import (  # type: ignore[attr-defined,unused-ignore]
-        Buffer,
-        Iterator,
-    )
+    from collections.abc import Iterator
     from contextlib import AbstractContextManager
+
+    from typing_extensions import Buffer
 
     from modular_tf.filesystem.filesystem import Filesystem
 
@@ -82,20 +81,6 @@ class ReadaheadFile(RandomAccessFile):
 
     Nothing is read past `size`, None if that is unknown; at most `most` bytes are kept.
     """
-
-    __slots__ = (
-        "_block",
-        "_blocks",
-        "_end",
-        "_expected",
-        "_file",
-        "_first",
-        "_jumps",
-        "_lock",
-        "_most",
-        "_size",
-        "_times",
-    )
 
     def __init__(
         self,
