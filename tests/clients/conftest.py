@@ -46,13 +46,7 @@ take("plugin", lambda: fs.exists(f"{bucket}/nothing"))
 
 @dataclass(frozen=True)
 class Steps:
-    """What became of the steps of a child, by their names.
-
-    Attributes:
-        by: Who asked the store.
-        values: What they returned.
-        errors: What they raised.
-    """
+    """What became of the steps of a child, by name: who asked the store, values and errors."""
 
     by: Mapping[str, str]
     values: Mapping[str, Any]

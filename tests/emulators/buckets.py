@@ -18,14 +18,7 @@ _generations = count(1_700_000_000_000_000)  # like microseconds since 1970
 
 @dataclass(frozen=True)
 class StoredObject:
-    """An object as it was stored; a change makes a new one.
-
-    Attributes:
-        content: Its bytes.
-        digest: The MD5 of them, in hexadecimal digits.
-        changed: When it was stored.
-        generation: A number that grows from object to object.
-    """
+    """An object as it was stored, with the MD5 of its bytes; a change makes a new one."""
 
     content: bytes
     digest: str
@@ -46,13 +39,7 @@ class StoredObject:
 
 @dataclass
 class Page:
-    """A part of a listing.
-
-    Attributes:
-        keys: The objects in it, in order.
-        folders: The common prefixes in it, in order.
-        after: What the next page comes after; "" for the last page.
-    """
+    """A part of a listing: keys and common prefixes in order, and what comes before the next."""
 
     keys: list[str] = field(default_factory=list)
     folders: list[str] = field(default_factory=list)

@@ -41,15 +41,7 @@ class FaultSettings(Settings):
 
 @dataclass(frozen=True)
 class Fault:
-    """What one request meets.
-
-    Attributes:
-        name: One of `FAULTS`, or "" for none.
-        is_done: Whether the store gets the request nevertheless.
-        status: The status of an "error".
-        part: Where the body is cut, from 0 to 1.
-        pause_s: How long a "slow" answer pauses before each piece.
-    """
+    """What happens to one request: its name, whether the request is done, and how."""
 
     name: str = ""
     is_done: bool = True

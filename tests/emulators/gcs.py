@@ -49,11 +49,7 @@ def missing(name: str) -> Answer:
 
 
 def description(bucket: str, name: str, stored: StoredObject) -> dict[str, str]:
-    """Return the object resource of the JSON API.
-
-    It has no `crc32c`: clients compare checksums only where both sides have one, and the standard
-    library cannot compute it at a useful speed. The MD5 is there.
-    """
+    """Return the object resource of the JSON API, with an MD5 and no `crc32c`."""
     created = stored.changed.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     return {
         "kind": "storage#object",
@@ -89,11 +85,7 @@ class Upload:
         self.content = bytearray()
 
     def take(self, content_range: str, body: bytes) -> bool:
-        """Add a piece; True when it was the last one.
-
-        A piece that overlaps what is there already replaces it, as after a lost answer. Without a
-        range the body is the whole object.
-        """
+        """Add a piece, which replaces what it overlaps; return True for the last one."""
         found = _CONTENT_RANGE.match(content_range)
         if found is None:
             self.content[:] = body

@@ -36,15 +36,7 @@ _RANGE = re.compile(r"bytes=(\d*)-(\d*)\Z")
 
 @dataclass(frozen=True)
 class Request:
-    """One request, read to its end.
-
-    Attributes:
-        method: `GET`, `PUT`, ….
-        path: The path as it was sent, still percent-encoded.
-        query: The query's values, decoded; a key without a value has "".
-        headers: By lower-case name.
-        body: The whole body, with chunks joined.
-    """
+    """A request: the path as it was sent, headers by lower-case name, chunks joined."""
 
     method: str
     path: str
@@ -233,14 +225,7 @@ async def write_answer(
     answer: Answer,
     take_line: Callable[[int], Awaitable[None]] | None = None,
 ) -> None:
-    """Send an answer; for HEAD, without its body.
-
-    Args:
-        writer: Of the connection.
-        request: What is answered.
-        answer: The answer.
-        take_line: Waits until so many bytes of the body may be sent.
-    """
+    """Send an answer, without its body for HEAD; `take_line` waits until bytes may be sent."""
     headers = {
         "Date": formatdate(usegmt=True),
         "Content-Type": answer.content_type,

@@ -39,13 +39,7 @@ _OF_A_CONNECTION = {"transfer-encoding", "content-length", "connection", "expect
 
 
 class Message(NamedTuple):
-    """A request or an answer as it is passed on.
-
-    Attributes:
-        first_line: The request line or the status line.
-        headers: By lower-case name, without those about the body's length.
-        body: The whole body, with chunks joined.
-    """
+    """A request or an answer as it is passed on, its chunks joined and its length left out."""
 
     first_line: bytes
     headers: Mapping[str, str]

@@ -22,15 +22,7 @@ ESSENTIAL = (
 
 
 class MemoryStore:
-    """Files and directories by path; every operation raises the codes of the C header.
-
-    Attributes:
-        files: Content by path.
-        dirs: Directories by path; "/" is always one.
-        calls: Operation and arguments of each call, in order.
-        faults: Errors to raise, by operation and path.
-        children: What `get_children` says instead of the truth, by path.
-    """
+    """Files and `dirs` by path; `calls` are noted, `faults` raised, `children` listed instead."""
 
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}

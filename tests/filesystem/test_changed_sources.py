@@ -43,11 +43,7 @@ def test_a_copy_of_two_versions_fails_and_leaves_nothing(store):
 
 
 class Found:
-    """An object store with a file that was found, by the look-up of its opening or an earlier one.
-
-    Attributes:
-        while_read: Is called in the middle of a copy.
-    """
+    """An object store with a file that was found when it was opened, or earlier."""
 
     def __init__(self, *, is_found_now=False):
         self.store, self.target_store = MemoryStore(), MemoryStore()

@@ -19,12 +19,7 @@ TOP = "store"  # the host of all URIs
 
 
 class FarStore(MemoryStore):
-    """Files by path, whose calls can be made to wait for each other.
-
-    Attributes:
-        barriers: By operation, how many calls of it have to be under way before one goes on.
-        hooks: By operation, what is called with the path first.
-    """
+    """Files by path, whose calls can be made to wait for each other, and call hooks first."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -77,12 +72,7 @@ class FarStore(MemoryStore):
 
 
 def serve(store: MemoryStore, *offered: str) -> tuple[PluginService, ModularFileSystem]:
-    """Return a service with the store, and its filesystem; the caller closes the service.
-
-    Args:
-        store: The store.
-        offered: What it offers beyond what every test needs.
-    """
+    """Return a service with the store, and its filesystem; the caller closes the service."""
     service = PluginService(bundled=False, config=Config(calls_at_once=AT_ONCE))
     operations = (*ESSENTIAL, "rename_file", *offered)
     service.register_filesystem(SCHEME, Only(store, operations))
