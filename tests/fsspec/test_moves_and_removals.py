@@ -88,6 +88,14 @@ def tree(ram, ram_path):
     return f"{ram_path}/d"
 
 
+def test_a_directory_of_a_list_is_refused_and_none_is_made(ram, tree):
+    with pytest.raises(IsADirectoryError):
+        ram.mv([tree], [f"{tree}2"], recursive=True)
+
+    assert not ram.exists(f"{tree}2")
+    assert ram.find(tree) == [f"{tree}/f", f"{tree}/sub/g"]
+
+
 def test_the_root_is_not_moved_into_itself(ram, tree):
     with pytest.raises(ValueError, match="lies within it"):
         ram.mv("ram://", f"ram://{tree}/new", recursive=True)
