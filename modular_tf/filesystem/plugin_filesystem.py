@@ -45,12 +45,9 @@ from modular_tf.native.status import check, failure_unless, take_error
 from modular_tf.native.strings import decode, decode_pointer, encode
 
 if TYPE_CHECKING:
-    from collections.abc import (  # type: ignore[attr-defined,unused-ignore]
-        Buffer,
-        Callable,
-        Iterable,
-        Sequence,
-    )
+    from collections.abc import Callable, Iterable, Sequence
+
+    from typing_extensions import Buffer
 
     from modular_tf.filesystem.streams import StreamWriter, TextWriter
     from modular_tf.loading.filesystem_tables import FilesystemTables

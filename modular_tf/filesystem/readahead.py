@@ -21,11 +21,10 @@ from modular_tf.filesystem.files import RandomAccessFile
 from modular_tf.filesystem.uri import is_of_this_machine
 
 if TYPE_CHECKING:
-    from collections.abc import (  # type: ignore[attr-defined,unused-ignore]
-        Buffer,
-        Iterator,
-    )
+    from collections.abc import Iterator
     from contextlib import AbstractContextManager
+
+    from typing_extensions import Buffer
 
     from modular_tf.filesystem.filesystem import Filesystem
 
@@ -85,20 +84,6 @@ class ReadaheadFile(RandomAccessFile):
     has `first` bytes; at most `most` bytes are kept. A block that is short is not taken for the end
     of the file: files grow while they are read. `times` are shared by the files of one store.
     """
-
-    __slots__ = (
-        "_block",
-        "_blocks",
-        "_end",
-        "_expected",
-        "_file",
-        "_first",
-        "_jumps",
-        "_lock",
-        "_most",
-        "_size",
-        "_times",
-    )
 
     def __init__(
         self,

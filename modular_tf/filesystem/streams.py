@@ -26,12 +26,10 @@ from modular_tf.filesystem.uri import is_of_this_machine
 from modular_tf.redaction import redacted
 
 if TYPE_CHECKING:
-    from collections.abc import (  # type: ignore[attr-defined,unused-ignore]
-        Buffer,
-        Callable,
-        Iterator,
-    )
+    from collections.abc import Callable, Iterator
     from types import FrameType
+
+    from typing_extensions import Buffer
 
     from modular_tf.filesystem.files import RandomAccessFile, WritableFile
     from modular_tf.filesystem.filesystem import Filesystem

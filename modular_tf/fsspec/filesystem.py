@@ -1311,7 +1311,13 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
             self._refuse_inside(*pair)
         for _, target in directories:
             self.makedirs(target, exist_ok=True)
-        self._each(lambda pair: self.cp_file(*pair), files)
+
+        def copy_file(pair: tuple[str, str]) -> None:  # a directory of a list is none
+            with self._no_directory(pair[0]):
+                copy = partial(self.filesystem.copy_file, *map(self.uri, pair))
+                self._making_parents(pair[1], copy)
+
+        self._each(copy_file, files)
         self._each(self.rm_file, [source for source, _ in files])
         emptied = {source for source, _ in directories}.union(
             *(_above(source) for source, _ in files)

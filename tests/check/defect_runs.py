@@ -52,13 +52,20 @@ WHOLE = bool(os.environ.get("MODULAR_TF_WHOLE_DEFECT_TABLE"))
 
 @dataclass(frozen=True)
 class Subject:
-    """A plugin to try checks on."""
+    """A plugin to try checks on.
 
-    fixture: str  # the switchable plugin, or the variant of another
-    path: str  # its library
-    scheme: str  # what it serves as a filesystem
-    options: dict  # for the checks
-    # Variables of the process; they choose the defect.
+    Attributes:
+        fixture: The switchable plugin, or the variant of another.
+        path: Its library.
+        scheme: What it serves as a filesystem.
+        options: For the checks.
+        environment: Variables of the process; they choose the defect.
+    """
+
+    fixture: str
+    path: str
+    scheme: str
+    options: dict
     environment: dict = field(default_factory=dict)
 
     def job(self, check, reached, ids):
@@ -175,11 +182,17 @@ def _variant(kind, name):
 
 @dataclass
 class Tried:
-    """What became of the group of a check."""
+    """What became of the group of a check.
 
-    outcomes: list[Outcome] = field(default_factory=list)  # with the defect of the check
-    sound: list[Outcome] = field(default_factory=list)  # with the same plugin without it
-    faults: list[str] = field(default_factory=list)  # how the kit itself failed
+    Attributes:
+        outcomes: With the defect of the check.
+        sound: With the same plugin without it.
+        faults: How the kit itself failed.
+    """
+
+    outcomes: list[Outcome] = field(default_factory=list)
+    sound: list[Outcome] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
 
     @property
     def found(self):
@@ -187,7 +200,13 @@ class Tried:
 
 
 class DefectRuns:
-    """Tries defects, group by group: all that are wanted of a group side by side."""
+    """Tries defects, group by group: all that are wanted of a group side by side.
+
+    Args:
+        processes_with: Returns where they are tried, with the checking allocator or without it.
+        subjects: The plugins.
+        wanted: The checks whose defects are.
+    """
 
     def __init__(self, processes_with, subjects, wanted):
         self._processes_with, self._subjects, self._wanted = processes_with, subjects, wanted

@@ -15,7 +15,12 @@ def ids_in(text):
 
 
 def assert_tells_what_it_means(known, text):
-    """Demand of a sample that its known deviation is one, and that its comment is the rule."""
+    """Demand of a sample that its known deviation is one, and that its comment is the rule.
+
+    Args:
+        known: As the kit reads it.
+        text: The sample. The line with the id must end in a comment with the rule's requirement.
+    """
     rule = all_checks()[known.check_id].rule
     (line,) = (each for each in text.splitlines() if f'check = "{known.check_id}"' in each)
 

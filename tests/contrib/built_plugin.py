@@ -23,7 +23,11 @@ _HEADERS = (
 
 
 def installed_plugin(name: str) -> Path:
-    """Return the library of a plugin that the package has."""
+    """Return the library of a plugin that the package has.
+
+    Raises:
+        FileNotFoundError: The package was built without it.
+    """
     for folder in modular_tf.__path__:
         path = Path(folder, "plugins", f"lib{name}.so")
         if path.is_file():

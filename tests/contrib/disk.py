@@ -12,11 +12,16 @@ CONTENT, OTHER_CONTENT = b"abcd", b"0123456789"
 
 
 class Disk:
-    """A folder, and the filesystem by which tests change it; they look at it without the plugin."""
+    """A folder, and the filesystem by which tests change it; they look at it without the plugin.
+
+    Attributes:
+        fs: Serves the URIs.
+        root: The folder.
+    """
 
     def __init__(self, fs, root: Path, prefix: str = "") -> None:
-        self.fs = fs  # serves the URIs
-        self.root = root  # the folder
+        self.fs = fs
+        self.root = root
         self._prefix = prefix
         for name in (DIRECTORY, FULL):
             (root / name).mkdir()

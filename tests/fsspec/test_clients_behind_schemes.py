@@ -1,13 +1,14 @@
 """Clients that others wrote, behind a scheme of ours, at an emulated S3.
 
-What they do is in functions that run in forks of an interpreter with the client, which serves the
-scheme `mine` there.
+The bodies of tests run in forks of an interpreter with the client, which serves the scheme `mine`
+there.
 """
 
 from __future__ import annotations
 
 import gc
 import hashlib
+import inspect
 import os
 import sys
 from contextlib import suppress
@@ -21,6 +22,7 @@ from modular_tf import errors, gfile
 from modular_tf.fsspec import ModularFileSystem
 from tests.emulators.conversation import ask
 from tests.fixtures.clients import S3_CLIENTS, client_libraries, with_places
+from tests.fixtures.forked_children import with_body
 from tests.fixtures.matrices import BEYOND_THE_SAMPLE
 
 pytestmark = pytest.mark.emulator
@@ -57,7 +59,7 @@ def client(request):
 
 @pytest.fixture
 def do(client, distant_s3, fork_server, tmp_path):
-    """Call a function of this module in a fork of an interpreter with the client as `mine`."""
+    """Run the body of a test of this module in a fork of an interpreter with the client."""
     libraries = [] if "pyarrow" in client else [client_libraries("store-clients")]
     environment = {
         **distant_s3.environment,
@@ -66,17 +68,19 @@ def do(client, distant_s3, fork_server, tmp_path):
     }
     server = fork_server(f"import {IMPORTS[client]}, {__name__}", environment)
 
-    def call(function, *arguments):
-        code = f"from {__name__} import *; serve({client!r}); {function.__name__}(*{arguments!r})"
+    def run(test):
+        given = repr(client) if "client" in inspect.signature(test).parameters else ""
+        code = f"from {__name__} import *; serve({client!r}); {test.__name__}.body({given})"
         # A thread of obstore that is at work at the end of Python may abort the process.
         code += "; import os; os._exit(0)"
         done = server.run(code, folder=tmp_path, environment=environment, timeout=120)
         assert done.returncode == 0, (done.returncode, done.stderr)
 
-    return call
+    return run
 
 
-# ---- what runs in the forks ----
+def with_the_client(test):
+    return with_body(test, lambda _, do: do(test), "do")
 
 
 def stored(key, data=None):
@@ -87,10 +91,10 @@ def stored(key, data=None):
     return answer.body
 
 
-def count_requests():
-    """Return how many requests there were since this was called last."""
+def asked():
+    """Return the store's counts since this was called last."""
     url = f"{os.environ['TESTS_ENDPOINT']}/-/requests"
-    found = ask("GET", url).json()["requests"]
+    found = ask("GET", url).json()
     ask("DELETE", url)
     return found
 
@@ -109,7 +113,12 @@ def by_fsspec():
     return ModularFileSystem("mine", service=mtf.default_service())
 
 
-def rename_directories(client):
+# ---- the tests ----
+
+
+@of_clients()
+@with_the_client
+def test_files_are_read_and_directories_renamed(client):
     files = {"a": b"1" * 1000, "sub/b": b"2", "sub/deep/c": b"3"}
     base = f"mine://fixture/{client}"
     for old in ("d", "m[1]"):
@@ -126,7 +135,13 @@ def rename_directories(client):
                     assert file.read(length) == data[:length], (old, name)
 
 
-def move_marked_directories():
+@of_clients("s3fs")
+@with_the_client
+def test_directories_that_s3_has_marked_are_moved_and_deleted():
+    """As the console of Amazon makes them; s3fs makes and removes none."""
+    for key in ("marks/", "marks/a", "marks/sub/", "marks/sub/b", "empty/", "with-empty/in/"):
+        stored(key, b"" if key.endswith("/") else b"x")
+    stored("with-empty/a", b"x")
     base = "mine://fixture"
     mine().rename_file(f"{base}/marks", f"{base}/moved")
     mine().delete_dir(f"{base}/empty")
@@ -149,7 +164,9 @@ NAMED = {
 }
 
 
-def name_what_no_path_leads_to(client):
+@of_clients()
+@with_the_client
+def test_what_no_path_leads_to_is_named(client):
     top = f"fixture/{client}-odd"
     for key in KEYS:
         stored(f"{client}-odd/{key}", b"" if key.endswith("/") else key.encode())
@@ -194,7 +211,11 @@ def write_profiled(file, data, function):
         sys.setprofile(None)
 
 
-def give_up(client, *cases):
+@of_clients(but=["pyarrow.by.fsspec"])
+@with_the_client
+def test_what_is_given_up_is_not_stored(client):
+    """In a `with` block that an exception leaves, and where nobody closed what lacks bytes."""
+
     def raising(frame, event, function):
         if {"return": frame.f_code, "c_return": function}.get(event) == write_of_client:
             raise KeyboardInterrupt
@@ -205,7 +226,7 @@ def give_up(client, *cases):
         write_of_client = os.pwrite
     key = f"given-up-{client}"
     uri = f"mine://fixture/{key}"
-    for size, opener in cases:
+    for size, opener in (*((9, one) for one in OPENERS), (12 << 20, "file")):
         for how in ("exception", "interrupted", "healthy"):
             stored(key, b"as it was")
             is_healthy = how == "healthy"
@@ -223,7 +244,10 @@ def give_up(client, *cases):
             assert (stored(key) == b"as it was") == (not is_healthy), (size, opener, how)
 
 
-def write_from_one_buffer(client):
+@of_clients()
+@with_the_client
+def test_a_client_may_keep_what_it_is_given(client):
+    """obstore sends it after its `write` has returned."""
     sent, buffer = hashlib.sha256(), bytearray(11 << 20)
     with mine().new_writable_file(f"mine://fixture/kept-{client}") as file:
         for number in range(1, 4):
@@ -234,27 +258,53 @@ def write_from_one_buffer(client):
     assert hashlib.sha256(found).digest() == sent.digest(), {*found}
 
 
-def read_a_long_file(client):
+@pytest.fixture
+def late(distant_s3):
+    """Have the store answer late."""
+    distant_s3.set(delay_s=0.2)
+    yield
+    distant_s3.set(delay_s=0)
+
+
+@of_clients(but=["pyarrow.by.fsspec"])
+@pytest.mark.usefixtures("late")
+@with_the_client
+def test_a_long_read_is_made_by_several_requests_at_once(client):
     data = bytes(range(256)) * (20 << 12)
     uri = f"mine://fixture/long-{client}"
     with mine().new_writable_file(uri) as file:
         file.append(data)
     target = bytearray(len(data) + 5)
+    asked()
     with mine().new_random_access_file(uri) as file:
         assert file.read(0, len(data) + 5) == data
         thread = Thread(target=lambda: file.readinto(0, target))
         thread.start()
         thread.join()
     assert target == data + bytes(5)
+    found = asked()
+    assert found["requests"]["GET range"] == 2 * 3
+    assert found["most_at_once"] >= 3
 
 
 COUNT = 1200  # two pages of a listing
 
 
-def list_by_each_face():
+@pytest.fixture(scope="module")
+def many_objects(distant_s3):
+    for number in range(COUNT):
+        key = f"{distant_s3.endpoint}/fixture/many/f{number:04}"
+        assert ask("PUT", key, b"x" * number).status == 200
+
+
+# What obstore.fsspec lists has no time of modification.
+@of_clients(but=["obstore.fsspec"], sample=["s3fs"])
+@pytest.mark.usefixtures("many_objects")
+@with_the_client
+def test_no_object_is_asked_for_its_size():
     fs = by_fsspec()
     sizes = {f"fixture/many/f{number:04}": number for number in range(COUNT)}
-    count_requests()
+    asked()
     for face, call in {
         "ls": lambda: {one["name"]: one["size"] for one in fs.ls("fixture/many")},
         "find": lambda: {k: e["size"] for k, e in fs.find("fixture/many", detail=True).items()},
@@ -265,14 +315,16 @@ def list_by_each_face():
         },
     }.items():
         assert call() == sizes, face
-        requests = count_requests()
+        requests = asked()["requests"]
         assert sum(requests.values()) <= 9, (face, requests)
     some = fs.ls("fixture/many")[7]
     stat = fs.filesystem.stat("mine://" + some["name"])
     assert (some["size"], some["mtime_ns"] // 10**9) == (stat.length, stat.mtime_nsec // 10**9)
 
 
-def see_changes(client):
+@of_clients()
+@with_the_client
+def test_a_change_by_others_and_an_own_one_are_seen(client):
     top = f"changing-{client}"
     root = f"mine://fixture/{top}"
 
@@ -297,86 +349,16 @@ def see_changes(client):
     assert seen() == {"a": 4}
 
 
-def replace_a_file():
+# Of a file of pyarrow that fsspec hands on nobody knows when it is stored.
+@of_clients(but=["pyarrow.by.fsspec"])
+@with_the_client
+def test_a_file_is_replaced_by_its_own_name():
+    """No other object is stored, copied and deleted for it."""
     stored("one", b"old one")
     with open("new", "wb") as file:  # noqa: PTH123
         file.write(b"new")
-    count_requests()
+    asked()
     by_fsspec().put_file("new", "fixture/one")
-    requests = count_requests()
+    requests = asked()["requests"]
     assert requests.pop("HEAD") <= 2
     assert requests in ({"PUT": 1}, {"POST upload": 2, "PUT upload": 1})
-
-
-# ---- the tests ----
-
-
-@of_clients()
-def test_files_are_read_and_directories_renamed(client, do):
-    do(rename_directories, client)
-
-
-@of_clients("s3fs")
-def test_directories_that_s3_has_marked_are_moved_and_deleted(distant_s3, do):
-    """As the console of Amazon makes them; s3fs makes and removes none."""
-    keys = "marks/", "marks/a", "marks/sub/", "marks/sub/b", "empty/", "with-empty/in/"
-    for key in (*keys, "with-empty/a"):
-        data = b"" if key.endswith("/") else b"x"
-        assert ask("PUT", f"{distant_s3.endpoint}/fixture/{key}", data).status == 200
-    do(move_marked_directories)
-
-
-@of_clients()
-def test_what_no_path_leads_to_is_named(client, do):
-    do(name_what_no_path_leads_to, client)
-
-
-@of_clients(but=["pyarrow.by.fsspec"])
-def test_what_is_given_up_is_not_stored(client, do):
-    """In a `with` block that an exception leaves, and where nobody closed what lacks bytes."""
-    do(give_up, client, *((9, opener) for opener in OPENERS), (12 << 20, "file"))
-
-
-@of_clients()
-def test_a_client_may_keep_what_it_is_given(client, do):
-    """obstore sends it after its `write` has returned."""
-    do(write_from_one_buffer, client)
-
-
-@of_clients(but=["pyarrow.by.fsspec"])
-def test_a_long_read_is_made_by_several_requests_at_once(client, distant_s3, do):
-    distant_s3.set(delay_s=0.2)
-    distant_s3.forget_requests()
-    try:
-        do(read_a_long_file, client)
-    finally:
-        distant_s3.set(delay_s=0)
-
-    assert distant_s3.requests()["GET range"] == 2 * 3
-    assert distant_s3.most_at_once() >= 3
-
-
-@pytest.fixture(scope="module")
-def many_objects(distant_s3):
-    for number in range(COUNT):
-        key = f"{distant_s3.endpoint}/fixture/many/f{number:04}"
-        assert ask("PUT", key, b"x" * number).status == 200
-
-
-# What obstore.fsspec lists has no time of modification.
-@of_clients(but=["obstore.fsspec"], sample=["s3fs"])
-@pytest.mark.usefixtures("many_objects")
-def test_no_object_is_asked_for_its_size(do):
-    do(list_by_each_face)
-
-
-@of_clients()
-def test_a_change_by_others_and_an_own_one_are_seen(client, do):
-    do(see_changes, client)
-
-
-# Of a file of pyarrow that fsspec hands on nobody knows when it is stored.
-@of_clients(but=["pyarrow.by.fsspec"])
-def test_a_file_is_replaced_by_its_own_name(do):
-    """No other object is stored, copied and deleted for it."""
-    do(replace_a_file)

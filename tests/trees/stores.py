@@ -61,10 +61,7 @@ class TreeStore:
         raise NotImplementedError
 
     def contents(self) -> Contents:
-        """Return what is below the root by path.
-
-        Directories end with a slash; what links lead to follows `LINK`.
-        """
+        """Return what is below the root by path: directories with a slash, links after `LINK`."""
         raise NotImplementedError
 
     def files(self) -> Contents:

@@ -139,6 +139,8 @@ RULES = [
         (*verbs.COPIES_TREE, *verbs.MOVES_TREE, "cli sync --delete"),
         [Case({f"o/{path}": data for path, data in TREE.items()}, "o/d", f"o/{other}")
             for other in ("/d", "./d", "d/sub/../../d")]),
+    ("a directory to the place beside it", ALL, ("cli mv", "cli mv filtered", "fsspec mv",
+        "gfile rename"), [done(TREE, "d", "d2")]),
     ("a file onto another name of it", LINKED, ON_DISK,
         [Case(NAMED, source, "real/f") for source in ("link/f", "to_f")]),
     ("another name of a file onto it", LINKED, ON_DISK,
@@ -274,6 +276,7 @@ def test_nothing_is_lost_and_it_ends_as_the_rule_says(stores, store, way, case):
 PLACES = [
     ("d/*.txt", "d/", False), ("d/*", "d", False), (["d/x.txt", "d/sub/y.txt"], "d/", False),
     (["d/x.txt"], ["d/x.txt"], False), (["d"], ["d"], True), ("d/x.txt", "d/", False),
+    ("d", "d/", True),
 ]  # fmt: skip
 
 

@@ -20,8 +20,8 @@ _READ, _OPENED, _STAT = (
     "fs.stat(uri('large'))",
 )
 _FACE = "mtf.fsspec.ModularFileSystem('s3', service=service)"
-_REPLACED = f"put('other', bytes(21 << 20)); {_STAT}; fs.{{}}(uri('other'), uri('large'))"
-_TWICE = {**_ONE, "GET range": 1 + 6, "HEAD": 2, "list": 2}
+_REPLACED = f"put('other', bytes(13 << 20)); {_STAT}; fs.{{}}(uri('other'), uri('large'))"
+_TWICE = {**_ONE, "GET range": 1 + 4, "HEAD": 2, "list": 2}
 
 # What is done before, what is counted, and the requests.
 _OF_S3 = {
@@ -40,7 +40,7 @@ _OF_S3 = {
     **{
         f"a file that was long is looked up first: {before}; {call}": (before, call, expected)
         for before in (_READ, _OPENED, _STAT)
-        for call, expected in ((_READ, {"GET range": 5, **_LOOK}), (_OPENED, {"GET range": 1 + 5}))
+        for call, expected in ((_READ, {"GET range": 3, **_LOOK}), (_OPENED, {"GET range": 1 + 3}))
     },
     "a long file that became short is read whole": (
         f"{_STAT}; put('large', b'short')", f"expect({_READ}, b'short')", _ONE,
@@ -49,14 +49,14 @@ _OF_S3 = {
     "a long file that a move replaced": (_REPLACED.format("rename_file"), _READ, _TWICE),
     **{
         f"what confirmed the length is not read again: {n} at {at}": (
-            f"put('large', bytes(20 << 20) + b'the end'); {_STAT}",
+            f"put('large', bytes(12 << 20) + b'the end'); {_STAT}",
             f"read_at_the_end({at}, {n})",
             expected,
         )
         for at, n, expected in (
-            ((20 << 20) + 4, 100, _ONE),
-            ((20 << 20) + 7 - (1 << 16), 1 << 16, _ONE),
-            ((20 << 20) + 6 - (1 << 16), 1 << 16, {"GET range": 2}),
+            ((12 << 20) + 4, 100, _ONE),
+            ((12 << 20) + 7 - (1 << 16), 1 << 16, _ONE),
+            ((12 << 20) + 6 - (1 << 16), 1 << 16, {"GET range": 2}),
         )
     },
     "a listing of two pages": (
@@ -84,7 +84,7 @@ def requests_of(distant_s3, run_subject):
             from modular_tf.filesystem import stat_cache
 
             def read_at_the_end(offset, n):
-                content = bytes(20 << 20) + b"the end"
+                content = bytes(12 << 20) + b"the end"
                 found = fs.new_random_access_file(uri("large")).read(offset, n)
                 expect(found, content[offset : offset + n])
 
@@ -92,7 +92,7 @@ def requests_of(distant_s3, run_subject):
                 fs.path_exists(uri("small"))  # what is asked once for all
                 put("small", b"content")
                 if "large" in before + call:
-                    put("large", bytes(20 << 20))
+                    put("large", bytes(12 << 20))
                 print(before, call, sep="; ", file=sys.stderr)  # which of them fails
                 exec(before)
                 print(requests_of(lambda: exec(call, globals())))
@@ -124,10 +124,10 @@ def test_s3_reads_ask_twice(requests_of):
 
 
 def test_s3_large_reads_use_one_connection(requests_of):
-    """20 MiB come in five pieces, after the first block and between two looks of one version."""
+    """12 MiB come in three pieces, after the first block and between two looks of one version."""
     whole, opened = requests_of([("", _READ), ("", _OPENED)])
-    assert whole == {"GET range": 1 + 5, "HEAD": 2, "list": 2}
-    assert opened == {"GET range": 1 + 5, **_LOOK}
+    assert whole == {"GET range": 1 + 3, "HEAD": 2, "list": 2}
+    assert opened == {"GET range": 1 + 3, **_LOOK}
 
 
 def test_s3_looks_twice(requests_of):
@@ -147,18 +147,18 @@ def test_a_long_file_that_others_changed_or_deleted_is_read_and_opened_as_it_is(
         from modular_tf.fsspec import ModularFileSystem
 
         s3, path = ModularFileSystem("s3", service=service), uri("large")
-        for length in (0, 3 << 20, (20 << 20) + 1):
+        for length in (0, 3 << 20, (12 << 20) + 1):
             new = b"n" * length
-            put("large", bytes(20 << 20))
+            put("large", bytes(12 << 20))
             fs.stat(path)
             change("large", new)
             expect((length, fs.read_file(path) == new), (length, True))
-            put("large", bytes(20 << 20))
-            expect(s3.info(path)["size"], 20 << 20)
+            put("large", bytes(12 << 20))
+            expect(s3.info(path)["size"], 12 << 20)
             change("large", new)
             with s3.open(path) as file:
                 expect((file.size, file.read() == new), (length, True))
-        put("large", bytes(20 << 20))
+        put("large", bytes(12 << 20))
         fs.stat(path)
         change("large")
         expect_error(errors.NotFoundError, s3.open, path)
@@ -167,7 +167,7 @@ def test_a_long_file_that_others_changed_or_deleted_is_read_and_opened_as_it_is(
         change("large")
         expect(s3.exists(path), False)
         expect_error(errors.NotFoundError, s3.info, path)
-        put("large", bytes(20 << 20))
+        put("large", bytes(12 << 20))
         fs.stat(path)
         fs.delete_file(path)  # and is not read in pieces
         asked = requests_of(lambda: expect_error(errors.NotFoundError, fs.read_file, path))

@@ -27,42 +27,6 @@ from modular_tf.filesystem.workarounds.oss import Oss
 from modular_tf.filesystem.workarounds.s3 import S3
 from modular_tf.service.service import PluginService
 
-CONTENT = bytes(range(200))
-
-
-class Server(RandomAccessFile):
-    """A file on a server; one that ignores ranges overflows a buffer that is too small."""
-
-    uri = "http://host/file"
-
-    def __init__(self, *, ranges, content=CONTENT):
-        self.ranges = ranges
-        self.content = content
-        self.requests = []
-        self.closed = False
-
-    def readinto(self, offset, buffer):
-        self.requests.append((offset, len(buffer)))
-        piece = self.content[offset : offset + len(buffer)] if self.ranges else self.content
-        if len(piece) > len(buffer):
-            raise InternalError("(23): overflow")
-        buffer[: len(piece)] = piece
-        return len(piece)
-
-    def close(self):
-        self.closed = True
-
-
-@pytest.mark.parametrize("size", [30, 190, 300])
-def test_pieces_that_are_read_at_once_come_into_the_memory_of_the_caller(size):
-    server, memory = Server(ranges=True), bytearray(b"." * size)
-    reader = PiecewiseReader(server, 64, 40, length=200)
-    with ThreadPoolExecutor(1) as crew:  # where no interrupt comes
-        count = crew.submit(reader.readinto, 10, memory).result()
-    assert memory == CONTENT[10 : 10 + size].ljust(size, b".")
-    assert count == min(size, 190)
-    assert max(n for _, n in server.requests) <= 40
-
 
 def test_no_memory_of_the_caller_is_written_to_after_a_failure():
     began, failed, may_end = threading.Event(), threading.Event(), threading.Event()
@@ -173,20 +137,6 @@ def test_any_place_of_a_library_will_do(ram, monkeypatch):
     store.close()
 
 
-def _endpoint_in(variable, environment=os.environ):
-    return Endpoints(lambda _: named_server(environment, variable), "plugin", environment)
-
-
-@pytest.mark.parametrize("url", ["http://127.0.0.1:1", "127.0.0.1:1", "http://127.0.0.1:x"])
-def test_a_server_that_takes_no_connection_is_reported(url, monkeypatch, no_proxy):
-    monkeypatch.setenv("SOME_ENDPOINT", url)
-    check = _endpoint_in("SOME_ENDPOINT")
-    with pytest.raises(UnavailableError, match="accepts no connection") as raised:
-        check.require("stat", "xx://bucket/file")
-    assert str(check.server_of("xx://bucket/file")) == url.rpartition("/")[2]
-    assert (raised.value.operation, raised.value.path) == ("stat", "xx://bucket/file")
-
-
 @pytest.fixture
 def no_proxy(monkeypatch):
     for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
@@ -265,7 +215,8 @@ def test_a_server_is_asked_where_no_thread_can_be_had(monkeypatch, no_proxy):
 
 def test_a_bracket_that_is_not_closed_is_reported(no_proxy):
     url = "http://user:hush@[::1:9000/"
-    check = _endpoint_in("E", {"E": url})
+    environment = {"E": url}
+    check = Endpoints(lambda _: named_server(environment, "E"), "plugin", environment)
     with pytest.raises(UnavailableError, match="E names it: correct it"):
         check.require("stat", "xx://bucket/file")
     assert str(check.server_of("xx://bucket/file")) == "[::1:9000"

@@ -22,12 +22,9 @@ from modular_tf.filesystem.workarounds.store import Store
 from modular_tf.native.ffi import lib
 
 if TYPE_CHECKING:
-    from collections.abc import (  # type: ignore[attr-defined,unused-ignore]
-        Buffer,
-        Callable,
-        Iterable,
-        Mapping,
-    )
+    from collections.abc import Callable, Iterable, Mapping
+
+    from typing_extensions import Buffer
 
     from modular_tf.filesystem.files import FileStatistics, WritableFile
 

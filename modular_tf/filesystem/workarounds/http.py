@@ -28,11 +28,9 @@ from modular_tf.filesystem.workarounds.endpoints import Server
 from modular_tf.filesystem.workarounds.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import (  # type: ignore[attr-defined,unused-ignore]
-        Buffer,
-        Iterator,
-        Mapping,
-    )
+    from collections.abc import Iterator, Mapping
+
+    from typing_extensions import Buffer
 
     from modular_tf.filesystem.files import ReadOnlyMemoryRegion
 
@@ -128,7 +126,6 @@ class Http(Store):
 class _Blocks(ReadaheadFile):
     """Reads long blocks from any place on, since each request leaks descriptors."""
 
-    __slots__ = ()
     holds_bytes = True
 
 

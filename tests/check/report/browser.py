@@ -15,16 +15,27 @@ _COMMANDS, _ANSWERS = 3, 4  # the descriptors by which it is asked
 
 @dataclass
 class Seen:
-    """A page as the browser has it."""
+    """A page as the browser has it.
 
-    values: list = field(default_factory=list)  # of the expressions
-    text: str = ""  # what is shown
-    requests: list = field(default_factory=list)  # the URLs that the page asked for
-    messages: list = field(default_factory=list)  # what the browser reports of it
+    Attributes:
+        values: Of the expressions.
+        text: What is shown.
+        requests: The URLs that the page asked for.
+        messages: What the browser reports of it.
+    """
+
+    values: list = field(default_factory=list)
+    text: str = ""
+    requests: list = field(default_factory=list)
+    messages: list = field(default_factory=list)
 
 
 class Browser:
-    """A process of the browser, which shows one page after the other."""
+    """A process of the browser, which shows one page after the other.
+
+    Args:
+        profile: The folder for what it stores.
+    """
 
     def __init__(self, profile):
         program = shutil.which(PROGRAM)
