@@ -44,6 +44,14 @@ def test_an_entry_without_a_job_or_without_end_is_refused(watched, monkeypatch):
         lane.receive()
 
 
+def test_a_watcher_that_is_gone_is_noticed(watched):
+    lane, theirs = watched
+    theirs.close()
+
+    with pytest.raises(EOFError):
+        lane.receive()
+
+
 # From Python 3.12 on the stack of C bounds reading JSON, whatever frames of Python there are.
 @pytest.mark.parametrize("depth", [900 if sys.version_info < (3, 12) else 50_000, 100_000])
 def test_an_entry_of_lists_in_lists_is_refused(watched, depth):

@@ -2,7 +2,9 @@
 
 import os
 import shutil
+import sqlite3
 import struct
+from contextlib import closing
 
 import pytest
 
@@ -220,4 +222,15 @@ def test_a_cache_of_others_or_another_host_is_not_believed_and_nothing_by_the_pr
         assert recalled(plugin) is None
     (file,) = own_cache.glob("*.sqlite")
     file.chmod(0o666)
+    assert recalled(plugin) is None
+
+
+@pytest.mark.parametrize("entry", ["x", "[]", "[null, null]", "9" * 5000, "[" * 20_000])
+def test_a_damaged_entry_is_not_recalled(plugin, own_cache, entry):
+    tried(plugin)
+    (file,) = own_cache.glob("*.sqlite")
+    with closing(sqlite3.connect(file)) as used:
+        used.execute("UPDATE library SET entry = ?", (entry,))
+        used.commit()
+
     assert recalled(plugin) is None

@@ -13,7 +13,6 @@ import io
 import logging
 import os
 import shutil
-import signal
 import sys
 import tempfile
 import threading
@@ -29,6 +28,7 @@ from modular_tf.errors import ModularTFError
 from modular_tf.fsspec import ModularFileSystem
 from modular_tf.service.log_output import configure_logging
 from tests.stress.filesystem_closes import watchful_plugin
+from tests.stress.watched_child import begin_child, ending_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 LONGEST_CHILD_S = 40.0
 LONGEST_PAUSE_S = 0.03
 STEPS_OF_A_CHILD = 4
-MOST_SHOWN = 8000
 EXPECTED = (ModularTFError, ValueError)  # Python's own closed files raise a ValueError
 _log = logging.getLogger("modular_tf.stress")
 
@@ -163,10 +162,7 @@ def work(job: Callable[[], None], enough: threading.Event) -> None:
 
 def live_in_child(world: World, seed: int, said: int) -> None:
     """Do what a child may; the process then ends as usual, when the caller returns."""
-    os.dup2(said, 1)
-    os.dup2(said, 2)
-    faulthandler.enable()
-    faulthandler.dump_traceback_later(LONGEST_CHILD_S, exit=True)
+    begin_child(said, LONGEST_CHILD_S)
     dice = Random(seed)
     for job in dice.sample(world.jobs, STEPS_OF_A_CHILD):
         print(job.__name__, flush=True)
@@ -179,23 +175,6 @@ def live_in_child(world: World, seed: int, said: int) -> None:
     print("end", flush=True)
 
 
-def watch(child: int, said: int) -> str | None:
-    """Wait for a child; return None where it ended well, else what became of it."""
-    deadline = time.monotonic() + LONGEST_CHILD_S + 20
-    found, status = 0, 0
-    while not found and time.monotonic() < deadline:
-        found, status = os.waitpid(child, os.WNOHANG)
-        time.sleep(0.005)
-    if not found:
-        os.kill(child, signal.SIGABRT)  # its stacks, if it can still show them
-        _, status = os.waitpid(child, 0)
-    text = os.pread(said, 1 << 20, 0).decode("utf-8", "replace")
-    os.close(said)
-    if status == 0 and "Traceback" not in text:
-        return None
-    return f"ended with {os.waitstatus_to_exitcode(status)}; it said:\n{text[-MOST_SHOWN:]}"
-
-
 def try_forks(world: World, rounds: int, dice: Random) -> int:
     """Fork at random moments; return how many children had a problem. A child ends in here."""
     found = 0
@@ -206,7 +185,7 @@ def try_forks(world: World, rounds: int, dice: Random) -> int:
         if child == 0:
             live_in_child(world, its_seed, said)
             raise SystemExit(0)
-        if problem := watch(child, said):
+        if problem := ending_of(child, said, LONGEST_CHILD_S):
             found += 1
             print(f"fork {number}: {problem}", flush=True)
     return found

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import faulthandler
 import os
+import signal
 import sys
+import time
 import traceback
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_MOST_SHOWN = 6000
+_MOST_SHOWN = 8000
+_GRACE_S = 20.0  # for a child that shows its stacks
 
 
 def watch_child(work: Callable[[], None], patience_s: float) -> str | None:
@@ -23,12 +26,15 @@ def watch_child(work: Callable[[], None], patience_s: float) -> str | None:
     pid = os.fork()
     if pid == 0:
         _live(work, patience_s, said)
-    _, status = os.waitpid(pid, 0)
-    text = os.pread(said, 1 << 20, 0).decode("utf-8", "replace")
-    os.close(said)
-    if status == 0:
-        return None
-    return f"{_ending(os.waitstatus_to_exitcode(status))}; it said:\n{text[-_MOST_SHOWN:]}"
+    return ending_of(pid, said)
+
+
+def begin_child(said: int, patience_s: float) -> None:
+    """Have a forked child write to a file, and show its stacks if it does not end in time."""
+    os.dup2(said, 1)
+    os.dup2(said, 2)
+    faulthandler.enable()
+    still_alive(patience_s)
 
 
 def still_alive(patience_s: float) -> None:
@@ -36,13 +42,29 @@ def still_alive(patience_s: float) -> None:
     faulthandler.dump_traceback_later(patience_s, exit=True)
 
 
+def ending_of(pid: int, said: int, patience_s: float | None = None) -> str | None:
+    """Wait for a child; return None where it ended well, else what became of it."""
+    found, status = os.waitpid(pid, 0 if patience_s is None else os.WNOHANG)
+    deadline = time.monotonic() + (patience_s or 0) + _GRACE_S
+    while not found and time.monotonic() < deadline:
+        time.sleep(0.005)
+        found, status = os.waitpid(pid, os.WNOHANG)
+    if not found:
+        os.kill(pid, signal.SIGABRT)  # its stacks, if it can still show them
+        _, status = os.waitpid(pid, 0)
+    text = os.pread(said, 1 << 20, 0).decode("utf-8", "replace")
+    os.close(said)
+    if status == 0 and "Traceback" not in text:
+        return None
+    code = os.waitstatus_to_exitcode(status)
+    ending = f"ended by signal {-code}" if code < 0 else f"ended with status {code}"
+    return f"{ending}; it said:\n{text[-_MOST_SHOWN:]}"
+
+
 def _live(work: Callable[[], None], patience_s: float, said: int) -> NoReturn:
     status = 1
     try:
-        os.dup2(said, 1)
-        os.dup2(said, 2)
-        faulthandler.enable()
-        still_alive(patience_s)
+        begin_child(said, patience_s)
         work()
         status = 0
     except BaseException:  # noqa: BLE001  (it is told, and the parent goes on)
@@ -50,7 +72,3 @@ def _live(work: Callable[[], None], patience_s: float, said: int) -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)
-
-
-def _ending(status: int) -> str:
-    return f"ended by signal {-status}" if status < 0 else f"ended with status {status}"

@@ -121,22 +121,19 @@ extern "C" {
 
 mtf_executor* mtf_executor_new(const void* table, const void* device, const mtf_plugin* plugin,
                                const char* name, int32_t is_host) {
-  auto* executor = new (std::nothrow) mtf_executor;
-  if (executor == nullptr || !mtf::watches_forks()) {
-    delete executor;
-    return mtf::fail_with(mtf::make_error(TF_RESOURCE_EXHAUSTED, "no memory for an executor"));
+  std::unique_ptr<mtf_executor> executor(new (std::nothrow) mtf_executor);
+  if (executor != nullptr) {
+    executor->table = *static_cast<const SP_StreamExecutor*>(table);
+    executor->allocator = mtf::executor_allocator(executor->table);
   }
-  executor->table = *static_cast<const SP_StreamExecutor*>(table);
-  executor->allocator = mtf::executor_allocator(executor->table);
-  if (executor->allocator == nullptr) {
-    delete executor;
+  if (executor == nullptr || executor->allocator == nullptr || !mtf::watches_forks()) {
     return mtf::fail_with(mtf::make_error(TF_RESOURCE_EXHAUSTED, "no memory for an executor"));
   }
   executor->device = static_cast<const SP_Device*>(device);
   executor->plugin = plugin;
   executor->is_host = is_host != 0;
   std::snprintf(executor->name, sizeof executor->name, "%s", name);
-  return executor;
+  return executor.release();
 }
 
 mtf_error* mtf_executor_set_allocator(mtf_executor* executor, int32_t kind, const void* fns,

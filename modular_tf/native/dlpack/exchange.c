@@ -219,27 +219,35 @@ static DLManagedTensor* managed_legacy(Tensor* self) {
   return managed;
 }
 
-/* A consumed capsule bears another name. A destructor may run with an exception pending. */
-static void* take_unused(PyObject* capsule, const char* name) {
-  return PyCapsule_IsValid(capsule, name) ? PyCapsule_GetPointer(capsule, name) : NULL;
+static void release_versioned(void* pointer) {
+  DLManagedTensorVersioned* managed = pointer;
+  if (managed->deleter != NULL) managed->deleter(managed);
+}
+
+static void release_legacy(void* pointer) {
+  DLManagedTensor* managed = pointer;
+  if (managed->deleter != NULL) managed->deleter(managed);
+}
+
+/* Frees what was not taken over, and keeps an exception that is pending. */
+static void discard(void* managed, void (*release_it)(void*)) {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  release_it(managed);
+  PyErr_Restore(type, value, traceback);
+}
+
+/* A consumed capsule bears another name. */
+static void discard_unused(PyObject* capsule, const char* name, void (*release_it)(void*)) {
+  if (PyCapsule_IsValid(capsule, name)) discard(PyCapsule_GetPointer(capsule, name), release_it);
 }
 
 static void destroy_versioned_capsule(PyObject* capsule) {
-  DLManagedTensorVersioned* managed = take_unused(capsule, mtf_versioned_name);
-  if (managed == NULL || managed->deleter == NULL) return;
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
-  managed->deleter(managed);
-  PyErr_Restore(type, value, traceback);
+  discard_unused(capsule, mtf_versioned_name, release_versioned);
 }
 
 static void destroy_legacy_capsule(PyObject* capsule) {
-  DLManagedTensor* managed = take_unused(capsule, mtf_legacy_name);
-  if (managed == NULL || managed->deleter == NULL) return;
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
-  managed->deleter(managed);
-  PyErr_Restore(type, value, traceback);
+  discard_unused(capsule, mtf_legacy_name, release_legacy);
 }
 
 static PyObject* mtf_versioned_capsule(Tensor* self, uint64_t flags) {
@@ -511,24 +519,6 @@ PyObject* mtf_dlpack_device(PyObject* object, PyObject* unused) {
   return pair;
 }
 
-static void release_versioned(void* pointer) {
-  DLManagedTensorVersioned* managed = pointer;
-  if (managed->deleter != NULL) managed->deleter(managed);
-}
-
-/* Frees what was not taken over, and keeps the exception with the reason. */
-static void mtf_discard_versioned(DLManagedTensorVersioned* managed) {
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
-  release_versioned(managed);
-  PyErr_Restore(type, value, traceback);
-}
-
-static void release_legacy(void* pointer) {
-  DLManagedTensor* managed = pointer;
-  if (managed->deleter != NULL) managed->deleter(managed);
-}
-
 /* Describes what is to be adopted; kDLExtDev means another device to every maker, so that a foreign
  * number proves nothing. */
 static int describe(Tensor* self, const DLTensor* dl, uint64_t flags, bool is_ours) {
@@ -603,7 +593,7 @@ static Tensor* mtf_adopt_versioned(DLManagedTensorVersioned* managed) {
 static int give_back(Tensor* self, DLManagedTensorVersioned* managed, PyObject* capsule) {
   if (PyCapsule_SetName(capsule, mtf_used_versioned_name) < 0) return -1;
   describe_versioned(self, managed);
-  mtf_discard_versioned(managed);
+  discard(managed, release_versioned);
   return -1;
 }
 
@@ -871,7 +861,7 @@ PyObject* mtf_import_by_table(PyObject* module, PyObject* object) {
   }
   Tensor* self = mtf_adopt_versioned(managed);
   if (self == NULL) {
-    mtf_discard_versioned(managed);
+    discard(managed, release_versioned);
   } else if (!may_be_taken_by_table(self)) {
     Py_DECREF(self);
     Py_RETURN_NONE;
@@ -886,7 +876,7 @@ static PyObject* hand_over(const DLPackExchangeAPI* table, DLManagedTensorVersio
   if (table->managed_tensor_to_py_object_no_sync(managed, &object) == 0 && object != NULL) {
     return object;
   }
-  mtf_discard_versioned(managed);
+  discard(managed, release_versioned);
   return failed_without_reason("managed_tensor_to_py_object_no_sync");
 }
 

@@ -146,23 +146,19 @@ static bool follows(const DLTensor* tensor, int32_t i, int64_t* expected) {
   return true;
 }
 
-bool mtf_is_c_contiguous(const DLTensor* tensor) {
+/* Whether elements follow each other, along the dimension `first`, then the next one in this direction. */
+static bool is_contiguous(const DLTensor* tensor, int32_t first, int32_t direction) {
   int64_t expected = 1;
   if (is_empty(tensor)) return true;
-  for (int32_t i = tensor->ndim; i-- > 0;) {
+  for (int32_t i = first; i >= 0 && i < tensor->ndim; i += direction) {
     if (!follows(tensor, i, &expected)) return false;
   }
   return true;
 }
 
-static bool mtf_is_f_contiguous(const DLTensor* tensor) {
-  int64_t expected = 1;
-  if (is_empty(tensor)) return true;
-  for (int32_t i = 0; i < tensor->ndim; ++i) {
-    if (!follows(tensor, i, &expected)) return false;
-  }
-  return true;
-}
+bool mtf_is_c_contiguous(const DLTensor* tensor) { return is_contiguous(tensor, tensor->ndim - 1, -1); }
+
+static bool is_f_contiguous(const DLTensor* tensor) { return is_contiguous(tensor, 0, 1); }
 
 bool mtf_has_negative_stride(const DLTensor* tensor) {
   for (int32_t i = 0; i < tensor->ndim; ++i) {
@@ -557,8 +553,8 @@ static bool asks(int flags, int what) { return (flags & what) == what; }
 
 static bool is_layout_served(const DLTensor* dl, int flags) {
   if (asks(flags, BUF_C_CONTIGUOUS) || !asks(flags, BUF_STRIDES)) return mtf_is_c_contiguous(dl);
-  if (asks(flags, BUF_F_CONTIGUOUS)) return mtf_is_f_contiguous(dl);
-  if (asks(flags, BUF_ANY_CONTIGUOUS)) return mtf_is_c_contiguous(dl) || mtf_is_f_contiguous(dl);
+  if (asks(flags, BUF_F_CONTIGUOUS)) return is_f_contiguous(dl);
+  if (asks(flags, BUF_ANY_CONTIGUOUS)) return mtf_is_c_contiguous(dl) || is_f_contiguous(dl);
   return true;
 }
 

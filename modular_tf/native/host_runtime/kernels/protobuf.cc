@@ -235,15 +235,22 @@ bool read_tensor_proto(std::string_view bytes, Tensor* tensor, std::string* why)
   return true;
 }
 
-std::string write_tensor_proto(const Tensor& tensor) {
-  MessageWriter shape;
-  for (int index = 0; index < tensor.dims.rank(); ++index) {
-    MessageWriter dim;
-    dim.varint(kDimSize, static_cast<uint64_t>(tensor.dims[index]));
-    shape.bytes(kDim, dim.text());
-  }
+std::string shape_proto(const Attribute::Shape& shape) {
   MessageWriter writer;
-  writer.varint(kType, static_cast<uint64_t>(tensor.type)).bytes(kShape, shape.text());
+  for (const int64_t size : shape.dims) {
+    MessageWriter dim;
+    dim.varint(kDimSize, static_cast<uint64_t>(size));
+    writer.bytes(kDim, dim.text());
+  }
+  if (!shape.is_known) writer.varint(kUnknownRank, 1);
+  return writer.text();
+}
+
+std::string write_tensor_proto(const Tensor& tensor) {
+  const int64_t* const dims = tensor.dims.data();
+  MessageWriter writer;
+  writer.varint(kType, static_cast<uint64_t>(tensor.type));
+  writer.bytes(kShape, shape_proto({true, {dims, dims + tensor.dims.rank()}}));
   if (tensor.type != TF_STRING) {
     writer.bytes(kContent, {static_cast<const char*>(tensor.data()), tensor.size()});
     return writer.text();
@@ -261,17 +268,6 @@ std::string write_tensor_proto(const Tensor& tensor) {
 // Fields of AttrValue; those of its ListValue have the same numbers, but for functions.
 constexpr uint32_t kList = 1, kString = 2, kInt = 3, kFloat = 4, kBool = 5, kTypeOf = 6,
                    kShapeOf = 7, kTensor = 8, kFunction = 10, kFunctionInList = 9;
-
-std::string shape_proto(const Attribute::Shape& shape) {
-  MessageWriter writer;
-  for (const int64_t size : shape.dims) {
-    MessageWriter dim;
-    dim.varint(1, static_cast<uint64_t>(size));
-    writer.bytes(2, dim.text());
-  }
-  if (!shape.is_known) writer.varint(3, 1);
-  return writer.text();
-}
 
 std::string function_proto(const std::string& name) {
   MessageWriter writer;
