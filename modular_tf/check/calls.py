@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
+from collections import deque
 from contextlib import contextmanager
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -47,6 +49,7 @@ class CallJournal:
 
     def __init__(self) -> None:
         self.calls: list[str] = []
+        self._of_thread = threading.local()
 
     def enter(self, call: str) -> None:
         """Announce the next call, C-like and shortened, such as `read(F, 0, 4)`."""
@@ -56,7 +59,14 @@ class CallJournal:
         """Store a call that came back."""
         if len(self.calls) >= _MOST_CALLS:
             self.calls[: _MOST_CALLS // 2] = ["..."]
-        self.calls.append(f"{call} -> {came}" if came else call)
+        told = f"{call} -> {came}" if came else call
+        self.calls.append(told)
+        self.of_this_thread().append(told)
+
+    def of_this_thread(self) -> deque[str]:
+        """Return the last calls that came back to this thread, whatever others call meanwhile."""
+        calls: deque[str] = self._of_thread.__dict__.setdefault("calls", deque(maxlen=_MOST_CALLS))
+        return calls
 
 
 def once_each(calls: Iterable[str]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import pairwise
 from threading import Barrier
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -16,6 +17,7 @@ from modular_tf.check.native.checking_allocator import checking_allocator
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from modular_tf.check.calls import CallJournal
     from modular_tf.check.options import Options
 
 T = TypeVar("T")
@@ -142,22 +144,38 @@ def at_once(works: Sequence[Callable[[], T]]) -> list[T]:
 
 
 def expect_of_threads(
-    works: Sequence[Callable[[], None]], alone: Sequence[Callable[[], None]]
+    works: Sequence[Callable[[], None]],
+    alone: Sequence[Callable[[], None]],
+    journal: CallJournal,
 ) -> None:
     """Demand of a plugin that each function works while the others run, in a thread of its own.
 
     Where one fails, those of `alone` are tried one after the other: where one of these fails too,
-    the fault is none of threads, and the check is `Blocked`.
+    the fault is none of threads, and the check is `Blocked`. Else the calls that the journal has
+    are those of the thread that failed.
     """
-    try:
-        at_once(works)
-    except Breach:  # memory is damaged: nothing more can be tried
-        raise
-    except Deviation:
+    calls: dict[int, list[str]] = {}
+
+    def watched(number: int, work: Callable[[], None]) -> None:
         try:
-            for work in alone:
-                work()
-        except Deviation as deviation:
-            message = "without other threads it fails too, so see the checks of the operation"
-            raise Blocked(f"{message}: {deviation.message}") from None
+            work()
+        except Deviation:
+            calls[number] = [*journal.of_this_thread()]
+            raise
+
+    try:
+        at_once([partial(watched, number, work) for number, work in enumerate(works)])
+    except Deviation as deviation:
+        if not isinstance(deviation, Breach):  # memory is damaged: nothing more can be tried
+            _try_alone(alone)
+        journal.calls[:] = calls[min(calls)]
         raise
+
+
+def _try_alone(works: Sequence[Callable[[], None]]) -> None:
+    try:
+        for work in works:
+            work()
+    except Deviation as deviation:
+        message = "without other threads it fails too, so see the checks of the operation"
+        raise Blocked(f"{message}: {deviation.message}") from None

@@ -231,6 +231,8 @@ def _function(node: ast.AST) -> Iterator[ast.AST]:
 def _swapped_arguments(node: ast.AST) -> Iterator[ast.AST]:
     if not isinstance(node, ast.Call) or len(node.args) < _FEWEST_SWAPPED:
         return
+    if isinstance(node.func, ast.Name) and node.func.id in {"min", "max"}:  # in whichever order
+        return
     first, second, *others = node.args
     if not isinstance(first, ast.Starred) and not isinstance(second, ast.Starred):
         yield ast.Call(node.func, [second, first, *others], node.keywords)

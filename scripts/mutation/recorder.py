@@ -1,7 +1,8 @@
 """A plugin of pytest that writes down which lines of the package each test executes.
 
 Child processes that inherit the environment of a test are counted with it: `coverage` starts in
-them by itself. What a child process with an environment of its own executes is not seen.
+them by itself. A process that serves many tests by forks executes a text in each, by which the fork
+counts with its own test. What a child process with an environment of its own executes is not seen.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import sys
 import time
 from collections import defaultdict
 from contextlib import closing, suppress
@@ -29,6 +31,11 @@ parallel = true
 source = {package}
 context = ${{MUTANTS_TEST-}}
 """
+_IN_FORKS = """\
+import os, coverage
+if watching := coverage.Coverage.current():
+    watching.switch_context(os.environ.get("MUTANTS_TEST", ""))
+"""
 # In the documented schema of coverage's files; its own questions are one for each file and context.
 _LINES = """\
 SELECT file.path, context.context, line_bits.numbits FROM line_bits
@@ -45,7 +52,11 @@ def configuration(folder: Path, package: Path) -> dict[str, str]:
     """
     file = folder / "coveragerc"
     file.write_text(_CONFIGURATION.format(folder=folder, package=package), encoding="utf-8")
-    return {"COVERAGE_PROCESS_START": str(file), "MUTANTS_RECORDING": str(folder)}
+    return {
+        "COVERAGE_PROCESS_START": str(file),
+        "EXECUTED_IN_FORKS": _IN_FORKS,
+        "MUTANTS_RECORDING": str(folder),
+    }
 
 
 class _Recorder:
@@ -55,10 +66,13 @@ class _Recorder:
             config_file=os.environ["COVERAGE_PROCESS_START"]
         )
         self._coverage.start()
+        self._tracer = sys.gettrace()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         os.environ["MUTANTS_TEST"] = item.nodeid
+        if sys.gettrace() is not self._tracer:  # a test before has ended it
+            sys.settrace(self._tracer)
         self._coverage.switch_context(item.nodeid)
         started = time.monotonic()
         self._tests[item.nodeid] = {"passed": True}
@@ -97,6 +111,7 @@ def recorded(folder: Path, package: Path) -> dict[str, Any]:
 def _add_lines(file: Path, package: Path, lines: dict[str, dict[str, set[int]]]) -> None:
     with closing(sqlite3.connect(file)) as data, suppress(sqlite3.Error):  # of a killed process
         for source, context, numbits in data.execute(_LINES):
-            lines[context][str(Path(source).relative_to(package.parent))].update(
+            test = context.rpartition("|")[2]  # behind that of the process that was forked
+            lines[test][str(Path(source).relative_to(package.parent))].update(
                 numbits_to_nums(numbits)
             )

@@ -6,6 +6,7 @@ import pytest
 
 from modular_tf.check.catalogue import all_checks
 from modular_tf.check.job import Limits
+from modular_tf.check.outcome import Verdict
 from modular_tf.check.run import CheckProcesses
 from tests.check.building import FIXTURES, listed_defects
 from tests.check.defect_runs import (
@@ -19,7 +20,7 @@ from tests.check.defect_runs import (
     findings,
     read_table,
 )
-from tests.check.trying import FINE
+from tests.check.trying import FINE, defect_job
 from tests.check.unfit_libraries import UNFIT
 from tests.fixtures.matrices import BEYOND_THE_SAMPLE
 
@@ -95,6 +96,24 @@ def test_a_check_that_always_passes_does_not_find_its_defect(ids, always_passing
     assert [result.fault for result in results if result.fault is not None] == []
     assert [outcome.check_id for outcome in outcomes] == ids
     assert _finders(findings(outcomes, [])) == [], _shown(findings(outcomes, []))
+
+
+@pytest.mark.parametrize(
+    ("defect", "finder", "message"),
+    [
+        ("large-pieces-come-first", "FS-178", "the content of the closed file"),
+        ("case-is-ignored", "FS-228", "the content of a file beside a deleted tree"),
+        ("case-is-ignored", "FS-259", "path_exists"),
+        ("case-is-ignored", "FS-290", "names are changed"),
+    ],
+)
+def test_a_check_finds_more_than_the_defect_of_the_table(defect, finder, message, outcomes_of):
+    sound, found = (
+        outcomes_of(defect_job("filesystem", name, [finder]))[finder] for name in ("", defect)
+    )
+
+    assert (sound.verdict, found.verdict) == (Verdict.PASSED, Verdict.FAILED), (sound, found)
+    assert message in found.message
 
 
 def test_every_check_has_a_defect_in_one_place():

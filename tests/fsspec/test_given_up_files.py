@@ -214,3 +214,16 @@ def test_what_fails_leaves_the_file_of_such_a_store_as_it_was(overwritten, store
 
     assert store.stored == {}
     assert store.cat_file("/f") == b"old"
+
+
+def test_the_failure_of_a_write_rises_again_from_close_which_stores_nothing(service, store):
+    file = gfile.GFile("kept://f", "wb", service=service)
+    file.write(b"first")
+    store.is_full = True
+    for call in (lambda: file.write(b"more than there is room"), file.close):
+        with pytest.raises(errors.ResourceExhaustedError):
+            call()
+    file.close()
+
+    assert file.closed
+    assert store.stored == {}

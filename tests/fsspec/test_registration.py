@@ -162,6 +162,19 @@ class Theirs(MemoryFileSystem):
     protocol = "mine"
 
 
+@pytest.mark.parametrize(
+    ("theirs", "name"),
+    [(Theirs, f"{__name__}.Theirs"), (f"{__name__}:Theirs", f"{__name__}:Theirs")],
+)
+def test_what_others_registered_before_is_left_alone(memory_service, monkeypatch, theirs, name):
+    monkeypatch.setitem(known_implementations, "mine", {})  # and away afterwards
+    fsspec.register_implementation("mine", theirs, clobber=True)
+    made = register(memory_service)
+
+    assert made.kept["mine"] == name
+    assert isinstance(fsspec.filesystem("mine"), Theirs)
+
+
 def test_what_others_registered_in_between_serves_again(services):
     first = register(services[0])
     fsspec.register_implementation("mine", Theirs, clobber=True)

@@ -288,13 +288,15 @@ def a_tree_is_deleted(fs: FilesystemWorkspace) -> None:
     if fs.exists(empty):
         _delete_all(fs, empty, "D")
     fs.make_dir("home")
-    beside = fs.make_file("home/tree-not")
+    fs.make_dir("home/TREE")
+    beside = [fs.make_file(name) for name in ("home/tree-not", "home/TREE/plain")]
     for directory in ("home/tree", "home/tree/in ner", "home/tree/in ner/.low"):
         fs.make_dir(directory)
         for name in _NAMES:
             fs.make_file(f"{directory}/{name}")
     _delete_all(fs, fs.path("home/tree"), "a tree")
-    expect_content(fs, beside, CONTENT, "the content of a file beside a deleted tree")
+    for uri in beside:
+        expect_content(fs, uri, CONTENT, "the content of a file beside a deleted tree")
 
 
 def _expect_not_started(fs: FilesystemWorkspace, uri: str, what: str, code: Code) -> None:

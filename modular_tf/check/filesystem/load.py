@@ -53,6 +53,7 @@ def threads_do_not_see_one_another(fs: FilesystemWorkspace) -> None:
     expect_of_threads(
         [partial(_work, fs, root, seed) for root, seed in zip(roots, seeds, strict=True)],
         [partial(_work_alone, fs, seed) for seed in seeds],
+        fs.access.journal,
     )
 
 

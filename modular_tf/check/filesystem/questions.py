@@ -66,15 +66,15 @@ refusals(existence, {
 
 @existence.check("FS-259", "path_exists")
 def the_beginning_of_a_name_is_not_found(fs: FilesystemWorkspace) -> None:
-    """path_exists of the first letters of a name is NOT_FOUND.
+    """path_exists of the first letters of a name, or of its letters in another case, is NOT_FOUND.
 
     Otherwise: Programs find things that cannot be opened.
-    Remedy: Compare whole names: a listing by prefix also yields longer names.
+    Remedy: Compare whole names, byte by byte: a listing by prefix also yields longer names.
     """
     fs.make_file("file")
     fs.make_full_dir("directory")
-    fs.path_exists(fs.path("fi")).must_be(Code.NOT_FOUND)
-    fs.path_exists(fs.path("dir")).must_be(Code.NOT_FOUND)
+    for other in ("fi", "dir", "FILE", "Directory"):
+        fs.path_exists(fs.path(other)).must_be(Code.NOT_FOUND)
 
 
 def _expect_answers(fs: FilesystemWorkspace, uris: Sequence[str], *codes: Code) -> None:
@@ -437,8 +437,11 @@ children = Suite("filesystem", "children", traits="writes", source="filesystem.h
 _ENTRIES = 5000
 _THREADS = 8
 _CALLS = 50  # of each thread
-_STRANGE = (".hidden", "...", "two words", "grüße", "数据", "100%", "a+b", "a#b", "star*", "[set]?")
-"""Names that a plugin might escape, quote, decode or drop."""
+_STRANGE = (
+    ".hidden", "...", "two words", "grüße", "数据", "100%", "a+b", "a#b", "star*", "[set]?",
+    "Case", "case",
+)  # fmt: skip
+"""Names that a plugin might escape, quote, decode, drop or take for one another."""
 
 
 def _children(fs: FilesystemWorkspace, uri: str) -> list[str]:
@@ -598,10 +601,11 @@ def lists_thousands(fs: FilesystemWorkspace) -> None:
 
 @children.check("FS-290", "get_children")
 def lists_strange_names(fs: FilesystemWorkspace) -> None:
-    """Hidden names, blanks, non-ASCII bytes and glob characters are listed as they are.
+    """Hidden names, blanks, non-ASCII bytes, glob characters and case are listed as they are.
 
     Otherwise: Such files cannot be found, opened or deleted through a listing.
-    Remedy: Do not escape, quote or decode names; a path with a slash at its end is the same one.
+    Remedy: Do not escape, quote, decode or fold names; a path with a slash at its end is the same
+    one.
     """
     directory = fs.make_dir("strange")
     for name in _STRANGE:

@@ -1,4 +1,7 @@
 // Defects of path_exists and paths_exist.
+#include <cctype>
+#include <string>
+
 #include "defects.h"
 #include "paths.h"
 
@@ -85,6 +88,16 @@ bool stop_early(const TF_Filesystem* filesystem, char** paths, int count, TF_Sta
   return original.filesystem.paths_exist(filesystem, paths, looked_at, statuses);
 }
 
+// A path whose last name has all letters in one case.
+template <int (&InOneCase)(int)>
+std::string folded(const char* path) {
+  std::string whole = path;
+  for (size_t at = whole.rfind('/') + 1; at < whole.size(); ++at) {
+    whole[at] = static_cast<char>(InOneCase(static_cast<unsigned char>(whole[at])));
+  }
+  return whole;
+}
+
 }  // namespace
 
 DEFECTS(existence) = {
@@ -100,4 +113,24 @@ DEFECTS(existence) = {
     {"FS-263", [](Tables& tables) { tables.filesystem.paths_exist = lose_nothing; }},
     {"FS-264", [](Tables& tables) { tables.filesystem.paths_exist = forget_a_status; }},
     {"FS-265", [](Tables& tables) { tables.filesystem.paths_exist = stop_early; }},
+    // Names that differ in case only are the same.
+    {"case-is-ignored", [](Tables& tables) {
+       tables.filesystem.new_writable_file = [](const TF_Filesystem* filesystem, const char* path,
+                                                TF_WritableFile* file, TF_Status* status) {
+         original.filesystem.new_writable_file(filesystem, folded<std::tolower>(path).c_str(), file,
+                                               status);
+       };
+       tables.filesystem.path_exists = [](const TF_Filesystem* filesystem, const char* path,
+                                          TF_Status* status) {
+         original.filesystem.path_exists(filesystem, folded<std::tolower>(path).c_str(), status);
+       };
+       tables.filesystem.delete_recursively =
+           [](const TF_Filesystem* filesystem, const char* path, uint64_t* undeleted_files,
+              uint64_t* undeleted_dirs, TF_Status* status) {
+             for (const std::string& name : {folded<std::toupper>(path), std::string(path)}) {
+               original.filesystem.delete_recursively(filesystem, name.c_str(), undeleted_files,
+                                                      undeleted_dirs, status);
+             }
+           };
+     }},
 };

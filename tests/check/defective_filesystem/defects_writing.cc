@@ -53,6 +53,8 @@ constexpr const char* kCreated = "created";
 constexpr const char* kGuarded = "guarded";
 constexpr const char* kReplaced = "replaced";
 constexpr const char* kEmptied = "emptied";
+constexpr const char* kFollowed = "followed";
+constexpr const char* kMixed = "mixed";
 
 void call_no_room_internal(const TF_WritableFile* file, TF_Status* status) {
   const bool failed = TF_GetCode(status) != TF_OK;
@@ -60,6 +62,15 @@ void call_no_room_internal(const TF_WritableFile* file, TF_Status* status) {
 }
 
 std::string held;  // of the one file that is opened once
+
+template <const char* const& Name>
+void close_with_what_was_held(const TF_WritableFile* file, TF_Status* status) {
+  if (defective::is_of(file, Name)) {
+    original.writing.append(file, held.data(), held.size(), status);
+    held.clear();
+  }
+  original.writing.close(file, status);
+}
 
 void find_no_place(const TF_Filesystem*, const char* path, TF_Status* status) {
   TF_SetStatus(status, TF_NOT_FOUND, (std::string("no store for ") + path).c_str());
@@ -129,13 +140,7 @@ DEFECTS(writing) = {
          held.append(buffer, n);
          TF_SetStatus(status, TF_OK, "");
        });
-       tables.writing.close = [](const TF_WritableFile* file, TF_Status* status) {
-         if (is_of(file, "followed")) {
-           original.writing.append(file, held.data(), held.size(), status);
-           held.clear();
-         }
-         original.writing.close(file, status);
-       };
+       tables.writing.close = close_with_what_was_held<kFollowed>;
      }},
     {"FS-183", [](Tables& tables) {  // close forgets what came last
        append_by(tables, [](const TF_WritableFile* file, const char* buffer, size_t n,
@@ -212,6 +217,19 @@ DEFECTS(writing) = {
                                      : original.filesystem.new_writable_file;
          open(filesystem, opened.c_str(), file, status);
        };
+     }},
+    // Small pieces are held back, and large ones written at once: past what came before them.
+    {"large-pieces-come-first", [](Tables& tables) {
+       append_by(tables, [](const TF_WritableFile* file, const char* buffer, size_t n,
+                            TF_Status* status) {
+         constexpr size_t kLarge = 1 << 20;
+         if (!is_of(file, "mixed") || n >= kLarge) {
+           return original.writing.append(file, buffer, n, status);
+         }
+         held.append(buffer, n);
+         TF_SetStatus(status, TF_OK, "");
+       });
+       tables.writing.close = close_with_what_was_held<kMixed>;
      }},
     // A store that has nothing where nobody has named a place in it, with directories and without.
     {"no-place", [](Tables& tables) {
