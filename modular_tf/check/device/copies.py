@@ -401,7 +401,7 @@ def _is_filled(
     fill: Callable[..., Answer] = getattr(device, slot)
     device.run(fill, memory.part(at, n_bytes), *values, n_bytes)
     rest = b"\x5a" * (size - at - n_bytes)
-    device.must_hold(memory, b"\x5a" * at + expected + rest, f"a memory, after {slot} of a part,")
+    device.must_hold(memory, b"\x5a" * at + expected + rest, f"a memory, after {slot},")
 
 
 _WRONG = "Tensors start with wrong numbers, and no operation fails."
