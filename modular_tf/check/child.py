@@ -187,8 +187,14 @@ def tried(check: Check, session: Session, *, subject: str, reached: Pass) -> Out
             "see": blocked.see,
             "wants_root": blocked.wants_root,
         }
-    calls, seconds = tuple(once_each(session.calls)[-MOST_CALLS:]), time.monotonic() - begun
-    return Outcome(check.id, subject, reached, calls=calls, seconds=seconds, **found)
+    return Outcome(
+        check_id=check.id,
+        subject=subject,
+        reached=reached,
+        calls=tuple(once_each(session.calls)[-MOST_CALLS:]),
+        seconds=time.monotonic() - begun,
+        **found,
+    )
 
 
 def _run_watched(check: Check, session: Session, reached: Pass) -> None:
