@@ -235,25 +235,20 @@ def test_reports_and_annotations_are_written_beside_the_text(rewrite, tmp_path):
 
 @ONE_RUN
 @pytest.mark.parametrize(
-    ("option", "beginning"),
+    ("option", "read"),
     [
-        ("--html", b"<!DOCTYPE html>"),
-        ("--badge", b"<svg "),
-        ("--junit", b"<?xml "),
-        ("--write-json", b'{\n "schema_version"'),
+        ("--html", re.compile(rb"<!DOCTYPE html>.*</html>\s*", re.DOTALL).fullmatch),
+        ("--badge", ET.fromstring),
+        ("--junit", ET.fromstring),
+        ("--write-json", json.loads),
     ],
 )
-def test_a_report_goes_to_standard_output_in_the_place_of_the_text(option, beginning, rewrite):
+def test_a_report_goes_to_standard_output_in_the_place_of_the_text(option, read, rewrite):
     ended = rewrite(option, "-", "--annotations", "github")
 
     assert ended.code == Exit.NO
-    assert ended.out.startswith(beginning)
-    assert b"FAILED " not in ended.out
+    assert read(ended.out) is not None  # nothing else is there
     assert "::error title=" in ended.err
-    if option == "--write-json":
-        assert ended.object["summary"]["failed"] == 2
-    if option == "--junit":
-        ET.fromstring(ended.out)  # nothing follows it
 
 
 def test_a_file_that_is_no_library_fails_and_its_annotation_has_no_controls(mtf, tmp_path):

@@ -275,12 +275,6 @@ def test_what_the_host_holds_for_itself_is_nobodys(recording, platform):
             assert not device.factory.is_idle
 
 
-def test_dropping_is_closing(recording, device):
-    device.create_stream().record_event()
-    gc.collect()
-    assert destroyed(recording)["destroy_stream"] == destroyed(recording)["destroy_event"] == 1
-
-
 def uses_of(device, stream, event, timer, memory):
     return (
         device.create_stream, device.synchronize, device.memory_usage, device.create_timer,

@@ -270,7 +270,7 @@ def late(distant_s3):
 @pytest.mark.usefixtures("late")
 @with_the_client
 def test_a_long_read_is_made_by_several_requests_at_once(client):
-    data = bytes(range(256)) * (20 << 12)
+    data = os.urandom(20 << 20)  # of which no piece is like another one
     uri = f"mine://fixture/long-{client}"
     with mine().new_writable_file(uri) as file:
         file.append(data)

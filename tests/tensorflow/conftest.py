@@ -16,6 +16,29 @@ if TYPE_CHECKING:
     from tests.fixtures.forked_children import ForkServer
 
 
+_BRIDGE = """
+import json, os, signal, sys, threading, time
+import tensorflow as tf
+import modular_tf as mtf
+import modular_tf.tensorflow as mtft
+
+g = tf.io.gfile
+
+def started(schemes=(), **options):
+    service = mtf.PluginService(**options)
+    service.load()
+    if schemes:
+        mtft.register(schemes, service=service)
+    return service
+
+def error_of(call):
+    try:
+        return f"nothing: {call()!r}"
+    except tf.errors.OpError as error:
+        return f"{type(error).__name__}: {error.message}"
+"""
+
+
 def linked_site(folder: Path) -> Path:
     """Return a folder `site-packages` that has TensorFlow, and an empty `tensorflow-plugins`."""
     site = folder / "site-packages"
@@ -60,3 +83,9 @@ def run_tensorflow(tensorflow: ForkServer, tmp_path: Path):
         return done
 
     return run
+
+
+@pytest.fixture
+def run_bridge(run_tensorflow):
+    """Return what runs source text with the bridge imported, services and errors at hand."""
+    return lambda code, *arguments, env=None: run_tensorflow(_BRIDGE + code, *arguments, env=env)

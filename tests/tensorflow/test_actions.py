@@ -10,7 +10,7 @@ from textwrap import dedent
 import pytest
 
 from tests.fixtures.clients import S3_CLIENTS, client_libraries
-from tests.fixtures.matrices import sampled
+from tests.fixtures.matrices import BEYOND_THE_SAMPLE, sampled
 from tests.fixtures.tensorflow import environment_of_tensorflow
 from tests.tensorflow import action_tables
 from tests.tensorflow.action_list import DONE
@@ -107,7 +107,8 @@ def test_all_actions_work_on_the_store(scheme, perform, wild_plugins, request):
         _compare_with_the_table("tensorflow-io's plugin", came)
 
 
-@pytest.mark.parametrize("client", sampled(S3_CLIENTS, ["obstore"]))
+@BEYOND_THE_SAMPLE
+@pytest.mark.parametrize("client", S3_CLIENTS)
 def test_all_actions_work_on_a_client(client, perform, s3_store):
     places = [environment_of_tensorflow()["PYTHONPATH"], str(client_libraries("store-clients"))]
     setup = (

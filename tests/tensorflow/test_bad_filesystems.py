@@ -9,14 +9,9 @@ import pytest
 pytestmark = [pytest.mark.xdist_group("tensorflow")]
 
 _START = """
-import tensorflow as tf
-import modular_tf as mtf
-import modular_tf.tensorflow as mtft
-from modular_tf import FileStatistics, RandomAccessFile
+from modular_tf import RandomAccessFile
 
-service = mtf.PluginService()
-service.load()
-g = tf.io.gfile
+service = started()
 
 class File(RandomAccessFile):
     def __init__(self, answer):
@@ -42,18 +37,11 @@ class Bad:
 
 bad = Bad()
 mtft.register_filesystem("bad", bad, service=service)
-
-def error_of(call):
-    try:
-        return f"nothing: {call()!r}"
-    except tf.errors.OpError as error:
-        return f"{type(error).__name__}: {error.message}"
 """
 
 
-def test_each_gives_a_typed_error_with_our_words(run_tensorflow):
+def test_each_gives_a_typed_error_with_our_words(run_bridge):
     code = """
-import json
 found = {}
 def note(name, answer, call):
     bad.answer = answer
@@ -75,7 +63,7 @@ note("SystemExit", leave, read)
 g.GFile("ram://goes-on", "w").write("on")
 print(json.dumps(found))
 """
-    done = run_tensorflow(_START + code)
+    done = run_bridge(_START + code)
     found = json.loads(done.stdout.splitlines()[-1])
 
     expected = {
@@ -96,7 +84,7 @@ print(json.dumps(found))
         assert word in found[name]
 
 
-def test_a_filesystem_may_keep_what_it_is_given(run_tensorflow):
+def test_a_filesystem_may_keep_what_it_is_given(run_bridge):
     code = """
 from modular_tf import WritableFile
 
@@ -123,10 +111,10 @@ with g.GFile("keeping://x", "wb") as file:
         file.write(part)
 assert whole == b"".join(parts)
 """
-    run_tensorflow(_START + code)
+    run_bridge(_START + code)
 
 
-def test_what_cannot_be_registered_is_refused(run_tensorflow):
+def test_what_cannot_be_registered_is_refused(run_bridge):
     code = """
 from modular_tf.errors import AlreadyExistsError, NotFoundError
 def refused(kind, call):
@@ -150,10 +138,10 @@ assert outcomes.pop("gs", "taken") == "taken"  # TensorFlow up to 2.16 brings th
 assert outcomes == {"ram": "taken", "bad": "rebound"}, outcomes
 assert g.GFile("ram://x", "w").write("a") is None
 """
-    run_tensorflow(_START + code)
+    run_bridge(_START + code)
 
 
-def test_a_message_that_is_not_utf_8_is_told(run_tensorflow, fixture_plugin):
+def test_a_message_that_is_not_utf_8_is_told(run_bridge, fixture_plugin):
     library = fixture_plugin("read-fails-oddly")
     code = f"""
 service.load({str(library)!r})
@@ -164,4 +152,4 @@ said = error_of(lambda: g.GFile("fixture://h/f", "rb").read(4))
 assert said.startswith("UnavailableError: read 'fixture://h/f'"), said
 assert "na\u00efve \u20ac \\\\xff\\\\xe2\\\\x82" in said, said
 """
-    run_tensorflow(_START + code)
+    run_bridge(_START + code)

@@ -15,25 +15,13 @@ from tests.tensorflow import ends
 pytestmark = [pytest.mark.xdist_group("tensorflow")]
 
 _START = """
-import os, signal, sys, threading, time
-import tensorflow as tf
-import modular_tf as mtf
-import modular_tf.tensorflow as mtft
-
-g = tf.io.gfile
-
-def started():
-    service = mtf.PluginService()
-    service.load()
-    mtft.register({"other": "ram", "disk": "file"}, service=service)
-    return service
-
 def write_records(path, count=2000):
     with tf.io.TFRecordWriter(path) as writer:
         for _ in range(count):
             writer.write(b"x" * 1000)
 
-service = started()
+OURS = {"other": "ram", "disk": "file"}
+service = started(OURS)
 """
 
 
@@ -42,9 +30,9 @@ _ENDS = ["normal", "abandoned iterators with open files", "closed service", "fil
 
 
 @pytest.fixture
-def run(run_tensorflow):
+def run(run_bridge):
     """Return what runs code after `_START`, and returns what it prints."""
-    return lambda code, *arguments: run_tensorflow(_START + code, *arguments).stdout
+    return lambda code, *arguments: run_bridge(_START + code, *arguments).stdout
 
 
 def test_a_closed_service_gives_failed_precondition_and_a_new_one_serves_again(run):
@@ -71,7 +59,7 @@ except tf.errors.FailedPreconditionError as error:
     pass
 assert os.path.getsize("kept") > 4
 
-service = started()
+service = started(OURS)
 g.GFile("other://new", "w").write("a")
 g.GFile("disk://" + os.getcwd() + "/new", "w").close()
 assert [r.numpy() for r in tf.data.TFRecordDataset("disk://" + os.getcwd() + "/kept")] == [b"kept"]

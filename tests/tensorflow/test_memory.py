@@ -6,25 +6,14 @@ import pytest
 
 pytestmark = [pytest.mark.xdist_group("tensorflow")]
 
-_START = """
-import gc, os
+_CODE = """
+import gc
 import fsspec
-import tensorflow as tf
-import modular_tf as mtf
-import modular_tf.tensorflow as mtft
 from modular_tf.tensorflow import bridge
 
-service = mtf.PluginService({options})
-service.load()
-mtft.register({{"other": "ram"}}, service=service)
+service = started({"other": "ram"})
 mtft.register_filesystem("mem", fsspec.filesystem("memory"), service=service)
-g = tf.io.gfile
-"""
 
-
-@pytest.mark.parametrize("options", ["", "call_timeout_s=60"])
-def test_many_files_leave_nothing_behind(options, run_tensorflow):
-    code = """
 def resident_kib():
     with open("/proc/self/status") as status:
         (line,) = [line for line in status if line.startswith("VmRSS")]
@@ -63,7 +52,9 @@ assert bridge._files == {}, bridge._files
 assert len({descriptors for _, descriptors in rounds}) == 1, rounds
 # 200 times a dozen calls: what one of them keeps is seen, were it a hundred bytes.
 growth = [after[0] - before[0] for before, after in zip(rounds, rounds[1:])]
-print(growth)
 assert min(growth) < 50, growth
 """
-    run_tensorflow(_START.format(options=options) + code)
+
+
+def test_many_files_leave_nothing_behind(run_bridge):
+    run_bridge(_CODE)

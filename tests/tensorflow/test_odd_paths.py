@@ -7,17 +7,9 @@ import pytest
 pytestmark = [pytest.mark.xdist_group("tensorflow")]
 
 
-def test_bytes_that_are_no_utf_8_work_or_give_a_typed_error(run_tensorflow):
+def test_bytes_that_are_no_utf_8_work_or_give_a_typed_error(run_bridge):
     code = r"""
-import os
-import tensorflow as tf
-import modular_tf as mtf
-import modular_tf.tensorflow as mtft
-
-service = mtf.PluginService()
-service.load()
-mtft.register({"disk": "file"}, service=service)
-g = tf.io.gfile
+service = started({"disk": "file"})
 folder = b"disk://" + os.getcwdb() + b"/d"
 odd = folder + b"/n\xff\xfe"
 
@@ -58,4 +50,4 @@ assert "is not UTF-8" in said and r"\xff\xfe" in said, said
 g.rmtree(folder)
 assert not g.exists(folder)
 """
-    run_tensorflow(code)
+    run_bridge(code)

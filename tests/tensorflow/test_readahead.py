@@ -9,10 +9,6 @@ import pytest
 pytestmark = [pytest.mark.xdist_group("tensorflow")]
 
 _START = """
-import json
-import tensorflow as tf
-import modular_tf as mtf
-import modular_tf.tensorflow as mtft
 from modular_tf import FileStatistics, RandomAccessFile, WritableFile
 
 KiB = 1 << 10
@@ -48,16 +44,14 @@ class Far:
     def stat(self, uri):
         return FileStatistics(len(data), 0, False)
 
-service = mtf.PluginService()
-service.load()
-mtft.register_filesystem("far", Far(), service=service)
+mtft.register_filesystem("far", Far(), service=started())
 """
 
 
 @pytest.fixture
-def run(run_tensorflow):
+def run(run_bridge):
     """Return what a subject prints last, as JSON."""
-    return lambda code: json.loads(run_tensorflow(_START + code).stdout.splitlines()[-1])
+    return lambda code: json.loads(run_bridge(_START + code).stdout.splitlines()[-1])
 
 
 def test_blocks_grow_while_reads_go_on_and_a_jump_makes_them_small_again(run):

@@ -7,10 +7,6 @@ import pytest
 pytestmark = [pytest.mark.xdist_group("tensorflow"), pytest.mark.wild, pytest.mark.emulator]
 
 _START = """
-import json, os, sys, threading, time
-import tensorflow as tf
-import modular_tf as mtf
-import modular_tf.tensorflow as mtft
 from modular_tf.filesystem.workarounds.object_store import ObjectStore
 from modular_tf.tensorflow import bridge
 from tests.fixtures.emulators import ControlledStore, ask
@@ -20,10 +16,8 @@ bridge.found_here.seconds = bridge._lengths.seconds = 3600
 
 store = ControlledStore(sys.argv[1], sys.argv[2], {})
 root = f"{store.base_uri}/{sys.argv[3]}"
-service = mtf.PluginService(plugin_paths=[os.environ["WILD_PLUGIN"]])
-service.load()
-mtft.register({"s3": "s3", "far": "s3", "other": "ram"}, service=service)
-g = tf.io.gfile
+plugin = [os.environ["WILD_PLUGIN"]]
+service = started({"s3": "s3", "far": "s3", "other": "ram"}, plugin_paths=plugin)
 
 def others(method, uri, data=None):
     "Have another client change the store."
@@ -41,11 +35,11 @@ def requests_of(call):
 
 
 @pytest.fixture
-def run(run_tensorflow, wild_plugins, distant_s3, request):
+def run(run_bridge, wild_plugins, distant_s3, request):
     """Return what runs code after `_START`."""
     env = {**distant_s3.environment, "WILD_PLUGIN": str(wild_plugins.io_library)}
     place = distant_s3.endpoint, distant_s3.base_uri, request.node.name
-    return lambda code: run_tensorflow(_START + code, *place, env=env)
+    return lambda code: run_bridge(_START + code, *place, env=env)
 
 
 def test_a_path_is_looked_at_once(run):
@@ -185,8 +179,6 @@ try:
 except tf.errors.FailedPreconditionError:
     pass
 others("DELETE", file)
-again = mtf.PluginService(plugin_paths=[os.environ["WILD_PLUGIN"]])
-again.load()
-mtft.register(["s3"], service=again)
+again = started(["s3"], plugin_paths=plugin)
 assert not g.exists(file)
 """)

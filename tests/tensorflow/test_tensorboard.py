@@ -27,15 +27,8 @@ _MAX_WAIT_S = 90
 _LOSSES = [1.0, 0.5, 0.25]
 
 _WRITE = """
-import sys
-import tensorflow as tf
-import modular_tf as mtf
-import modular_tf.tensorflow as mtft
-
-service = mtf.PluginService()
-service.load()
 scheme, folder = sys.argv[1:]
-mtft.register([scheme], service=service)
+service = started([scheme])
 with tf.summary.create_file_writer(folder + "/run").as_default():
     for step, loss in enumerate([1.0, 0.5, 0.25]):
         tf.summary.scalar("loss", loss, step=step)
@@ -105,7 +98,7 @@ _WAYS = ["plugin", "installed client", *S3_CLIENTS]
 
 
 @pytest.mark.parametrize("way", sampled(_WAYS, ["plugin"]))
-def test_a_bucket_is_shown(way, run_tensorflow, losses_shown, wild_plugins, s3_store, tmp_path):
+def test_a_bucket_is_shown(way, run_bridge, losses_shown, wild_plugins, s3_store, tmp_path):
     if way == "plugin":
         environment = {"MODULAR_TF_PLUGIN_PATH": str(wild_plugins.io_library)}
         folder = s3_store.uri("tensorboard")
@@ -114,15 +107,15 @@ def test_a_bucket_is_shown(way, run_tensorflow, losses_shown, wild_plugins, s3_s
     else:
         folder, environment = _by_client(way, s3_store, tmp_path)
     environment = {**environment_of_tensorflow(), **s3_store.environment, **environment}
-    run_tensorflow(_WRITE, folder.partition(":")[0], folder, env=environment)
+    run_bridge(_WRITE, folder.partition(":")[0], folder, env=environment)
 
     assert losses_shown(folder, environment) == _LOSSES
 
 
-def test_a_plugin_is_shown_without_tensorflow(run_tensorflow, losses_shown, disk_plugin, tmp_path):
+def test_a_plugin_is_shown_without_tensorflow(run_bridge, losses_shown, disk_plugin, tmp_path):
     environment = {"MODULAR_TF_PLUGIN_PATH": str(disk_plugin)}
     folder = f"mydisk://{tmp_path}/logs"
-    run_tensorflow(_WRITE, "mydisk", folder, env=environment)
+    run_bridge(_WRITE, "mydisk", folder, env=environment)
 
     assert losses_shown(folder, {**environment, **with_places(installed("tensorboard"))}) == _LOSSES
 

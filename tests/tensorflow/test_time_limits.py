@@ -11,19 +11,6 @@ from tests.filesystem.ending import ending_plugin
 pytestmark = [pytest.mark.xdist_group("tensorflow")]
 
 _START = """
-import json, os
-import tensorflow as tf
-import modular_tf as mtf
-import modular_tf.tensorflow as mtft
-
-g = tf.io.gfile
-
-def error_of(call):
-    try:
-        return f"nothing: {call()!r}"
-    except tf.errors.OpError as error:
-        return f"{type(error).__name__}: {error.message}"
-
 def write_and_close():
     file = g.GFile("ending://h/1", "w")
     file.write("text")
@@ -32,20 +19,18 @@ def write_and_close():
 
 
 @pytest.fixture
-def run(run_tensorflow):
+def run(run_bridge):
     """Return what a subject prints last, as JSON."""
 
     def run(code, **env):
-        return json.loads(run_tensorflow(_START + code, env=env).stdout.splitlines()[-1])
+        return json.loads(run_bridge(_START + code, env=env).stdout.splitlines()[-1])
 
     return run
 
 
 def test_a_plugin_that_gives_no_answer_is_ended_and_the_session_goes_on(run):
     said, workers, exists = run(f"""
-service = mtf.PluginService(plugin_paths=[{str(ending_plugin())!r}], call_timeout_s=0.2)
-service.load()
-mtft.register(["ending"], service=service)
+service = started(["ending"], plugin_paths=[{str(ending_plugin())!r}], call_timeout_s=0.2)
 said = write_and_close()
 exists = g.exists("ending://h/1")
 print(json.dumps([said, [worker.plugin for worker in service.workers()], exists]))

@@ -32,7 +32,13 @@ py = { object = "tests.trees.python_store:store" }
 
 @dataclass(frozen=True)
 class Ended:
-    """How a call ended: whether without a failure, its message, and what it returned."""
+    """How a call ended.
+
+    Attributes:
+        ok: It reported no failure.
+        said: The message of its error, or standard error.
+        value: What it returned, if JSON can express that; standard output of a command.
+    """
 
     ok: bool
     said: str

@@ -58,7 +58,13 @@ World = tuple[dict[str, str], dict[str, str]]  # contents of the store, and of t
 
 @dataclass(frozen=True)
 class Step:
-    """One operation: a name of `verbs.WAYS`, and place and path of source and target."""
+    """One operation.
+
+    Attributes:
+        way: A name of `verbs.WAYS`.
+        source: Place (0 is the store, 1 the disk) and path of what it is about.
+        target: Of where that goes; None where it goes nowhere.
+    """
 
     way: str
     source: tuple[int, str]
@@ -67,7 +73,15 @@ class Step:
 
 @dataclass(frozen=True)
 class Fault:
-    """A step that did not do what it should, with what there was before and after."""
+    """A step that did not do what it should.
+
+    Attributes:
+        reason: What is wrong.
+        before: What there was.
+        step: What was done.
+        ended: How that ended.
+        after: What there was then.
+    """
 
     reason: str
     before: World

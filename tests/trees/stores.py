@@ -61,7 +61,10 @@ class TreeStore:
         raise NotImplementedError
 
     def contents(self) -> Contents:
-        """Return what is below the root by path: directories with a slash, links after `LINK`."""
+        """Return what is below the root by path.
+
+        Directories end with a slash; what links lead to follows `LINK`.
+        """
         raise NotImplementedError
 
     def files(self) -> Contents:

@@ -37,7 +37,10 @@ def store_parameter(name):
 
 
 def rows(names, *arguments):
-    """Parametrize a rule by stores, and by ways (and more) to do something."""
+    """Parametrize a rule by stores, and by ways (and more) to do something.
+
+    Each run has all ways in two stores, of one kind each, and every third of them in the others.
+    """
     cases = list(itertools.product(*(values for _, values in arguments)))
     argument_names = ["store", *(argument for argument, _ in arguments)]
     found = sampled(itertools.product(names, cases))

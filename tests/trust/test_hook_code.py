@@ -39,11 +39,12 @@ def test_of_a_namespace_package_the_modules_of_each_folder_count(altered, sites)
 
 def test_modules_behind_a_link_to_a_folder_count_and_a_named_pipe_is_none(sites, tmp_path):
     """Nobody writes to a pipe, so that opening it would wait for ever."""
-    module = write(tmp_path / "elsewhere" / "__init__.py", "")
-    write(sites[0] / "hooked_linked" / "__init__.py", "")
+    module = write(tmp_path / "elsewhere" / "__init__.py", "more = 1\n")
+    top = write(sites[0] / "hooked_linked" / "__init__.py", "top = 1\n")
     (sites[0] / "hooked_linked" / "more").symlink_to(module.parent)
     (sites[0] / "hooked_linked" / "itself").symlink_to(".")
     before = code_of_hook("hooked_linked.more:x")
+    assert before.size == top.stat().st_size + module.stat().st_size  # each is there once
 
     os.mkfifo(sites[0] / "hooked_linked" / "pipe.py")
     assert code_of_hook("hooked_linked.more:x") == before
