@@ -90,7 +90,7 @@ class FilesystemSession(Session):
     def workspace(self, check: Check) -> Iterator[FilesystemWorkspace]:
         """Make an empty directory for a check, and remove it afterwards.
 
-        Raises `Breach` where the plugin did harm while it was removed.
+        Raises `Breach` where the plugin did harm meanwhile.
         """
         made = self.new_workspace(check.id)
         try:
