@@ -138,8 +138,9 @@ class PythonDeviceFactory:
         if isinstance(details, DeviceDetails):
             return details
         if not isinstance(details, Mapping):
-            expected = "expected a mapping"
-            raise self._broken(f"device_details({ordinal}) returned {details!r}, {expected}")
+            raise self._broken(
+                f"device_details({ordinal}) returned {details!r}, expected a mapping"
+            )
         try:
             return DeviceDetails.from_mapping(details)
         except InternalError as error:

@@ -107,6 +107,16 @@ def test_a_long_call_learns_that_the_rest_was_given_up():
     assert ended.wait(5)
 
 
+def test_a_call_that_hangs_does_not_keep_who_leaves():
+    may_end, start = threading.Event(), time.monotonic()
+    try:
+        for _ in Crew(2).run(lambda n: n and may_end.wait(60), [0, 1, 2]):
+            break
+        assert time.monotonic() - start < 20
+    finally:
+        may_end.set()
+
+
 @pytest.mark.parametrize("threads", [0, 1, 3])
 def test_fewer_threads_than_wanted_do_the_work(threads, monkeypatch):
     started, start = [], crew_module.start_thread

@@ -58,7 +58,7 @@ def when_the_next_process_waits(held, act):
     Path(held).touch()
 
     def handle(*_):
-        if os.stat(held).st_size:
+        if Path(held).stat().st_size:
             signal.setitimer(signal.ITIMER_REAL, 0)
             act()
 

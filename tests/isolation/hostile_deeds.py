@@ -119,7 +119,7 @@ DEEDS = (
     # The protocol: one reply of each kind. The fuzzer of the protocol tries the others.
     *_deeds("forge-longer forge-outside forge-other-call steal-requests", probe_error=FORGED),
     *_hangs("forge-two-files", "", probe_error=_LOST),
-    *_deeds("forge-unsealed forge-with-holes", probe="list", probe_error=FORGED),
+    *_deeds("forge-unsealed forge-with-holes forge-many-empty", probe="list", probe_error=FORGED),
     *_deeds("forge-device", probe="list", probe_error="LD-14[12] "),
     *_deeds("answer-twice answer-for-ever answer-too-long", FORGED, probe_error=_LOST),
 )

@@ -68,6 +68,17 @@ void with_holes(Forgery& forged) {
   send_file(forged, new_file(size_t{1} << 40, kAllSeals), uint64_t{1} << 40);
 }
 void device(Forgery& forged) { send_file(forged, open("/dev/zero", O_RDWR), 1 << 20); }
+/* More names than a directory may have, each of one byte. */
+void many_empty(Forgery& forged) {
+  constexpr size_t kSize = size_t{1} << 26;
+  const int file = memfd_create("forged", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  static char zeros[1 << 16];
+  for (size_t done = 0; done < kSize; done += sizeof zeros)
+    if (write(file, zeros, sizeof zeros) < 0) return;
+  fcntl(file, F_ADD_SEALS, kAllSeals);
+  send_file(forged, file, kSize);
+  forged.reply.numbers[0] = int64_t{kSize};
+}
 
 // The socket of the call that is under way.
 int channel() {
@@ -184,6 +195,7 @@ extern "C" const deed protocol_deeds[] = {
     {"forge-unsealed", forge_replies<unsealed>},
     {"forge-with-holes", forge_replies<with_holes>},
     {"forge-device", forge_replies<device>},
+    {"forge-many-empty", forge_replies<many_empty>},
     {"steal-requests", forge_replies<nullptr, take_request>},
     {"answer-twice", answer_twice},
     {"answer-for-ever", answer_for_ever},
