@@ -136,6 +136,9 @@ RULES = [
             for other in ("/", "./", "sub/../../d/")]),
     ("a file onto itself, by a command", ALL, CLI_FILE,
         [kept(TREE, "d/x.txt", "d/x.txt", "same file")]),
+    ("a file onto itself, spelt otherwise, by a command", SPELT, CLI_FILE,
+        [kept(TREE, "d/x.txt", f"d/{other}x.txt", "same file")
+            for other in ("/", "./", "sub/../../d/")]),
     ("a directory onto itself", ALL, (*verbs.COPIES_TREE, *verbs.MOVES_TREE, "cli sync --delete"),
         [Case(TREE, "d", "d")]),
     ("a directory onto itself, spelt otherwise", SPELT,
@@ -151,6 +154,8 @@ RULES = [
     ("a file and another name of it, by a command", LINKED, CLI_FILE,
         [*(kept(NAMED, source, "real/f") for source in ("link/f", "to_f")),
             *(kept(NAMED, "real/f", target, "same file") for target in ("link/f", "to_f"))]),
+    ("a link to a file onto it, by a rename", LINKED, ("gfile rename",),
+        [kept(NAMED, "to_f", "real/f")]),
     ("a directory into itself", ALL, INTO_ITSELF,
         [kept(TREE, "d", target) for target in ("d/sub", "d/sub/new", "d/new")]),
     ("a directory into itself, by a command", ALL, ("cli cp -r", "cli mv"),
