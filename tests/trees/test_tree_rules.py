@@ -154,6 +154,8 @@ RULES = [
     ("a file and another name of it, by a command", LINKED, CLI_FILE,
         [*(kept(NAMED, source, "real/f") for source in ("link/f", "to_f")),
             *(kept(NAMED, "real/f", target, "same file") for target in ("link/f", "to_f"))]),
+    ("a directory of a list to a list", ALL, ("fsspec mv list", "fsspec mv tree list"),
+        [kept(TREE, "d", "new", "is a directory")]),
     ("a link to a file onto it, by a rename", LINKED, ("gfile rename",),
         [kept(NAMED, "to_f", "real/f")]),
     ("a directory into itself", ALL, INTO_ITSELF,
