@@ -101,6 +101,7 @@ class Case(NamedTuple):
         succeeds: True, False, or None for either.
         says: A part of the message.
         stays: All files are as they were afterwards.
+        arrives: Path and content of files that are at the target's place afterwards.
         places: Of source and target.
     """
 
@@ -110,6 +111,7 @@ class Case(NamedTuple):
     succeeds: bool | None = None
     says: str = ""
     stays: bool = False
+    arrives: tuple[tuple[str, str], ...] = ()
     places: tuple[int, int] = (STORE, STORE)
 
 
@@ -239,9 +241,9 @@ RULES = [
     ("bytes that are no text", LINKED, ("cli cp -r", "cli sync", "cli mv", "cli rm -r",
         "gfile rmtree"), [done(BYTES, "t", "new")]),
     ("a directory in the place of a file", ("posix", "local", "ram", *KEYED), ("cli cp -r",),
-        [refused(TAKEN, "d", "e", "e/d/a")]),
+        [refused(TAKEN, "d", "e", "e/d/a", arrives=(("e/d/b", "2"),))]),
     ("a directory in the place of a file of a mirror", ("posix", "local", "ram", *KEYED),
-        ("cli sync",), [refused(TAKEN, "d", "e/d", "e/d/a")]),
+        ("cli sync",), [refused(TAKEN, "d", "e/d", "e/d/a", arrives=(("e/d/b", "2"),))]),
     ("a directory in the place of a file, for fsspec", SPELT, ("fsspec copy recursive",),
         [refused(TAKEN, "d", "e", "e/d/a")]),
     ("a directory far below the name of a file", KEYED, ("cli cp -r",),
@@ -277,6 +279,7 @@ def test_nothing_is_lost_and_it_ends_as_the_rule_says(stores, store, way, case):
     assert case.succeeds in (None, ended.ok), ended.said
     assert case.says in ended.said
     assert files[case.places[0]] == case.contents or not case.stays
+    assert set(case.arrives) <= files[case.places[1]].items()
     assert max(copies.values(), default=0) <= 2  # no copy of a copy
 
 
