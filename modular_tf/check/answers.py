@@ -89,7 +89,7 @@ class Answer:
         if self.code == Code.UNIMPLEMENTED:
             raise Unsupported(f"{slot} is UNIMPLEMENTED")
         if not self.ok:
-            raise Blocked(f"{slot} failed", *filter(None, (see,)), found=code_found(self))
+            raise Blocked(f"{slot} failed", see, found=code_found(self))
         return self.value
 
     @contextmanager

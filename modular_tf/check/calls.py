@@ -96,7 +96,7 @@ def _cut(text: str, most: int) -> str:
 
 
 class SlotCaller(ABC):
-    """Calls slots; what a call did to memory, a kind of plugin looks for. [any thread]
+    """Calls slots, and looks at what each call did to memory. [any thread]
 
     Attributes:
         journal: Records each call.

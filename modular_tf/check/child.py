@@ -109,7 +109,7 @@ def _try_all(job: Job, log: CallLog, report: Report) -> None:
             if rule_id is not None:  # a library is not loaded yet
                 raise_harm_to_heap("the plugin was loaded", rule_id, Depth.ALL)
     except (Blocked, ModularTFError) as error:
-        report.write({"blocked": str(error), "see": getattr(error, "see", ())})
+        report.write(Blocked.by(error).as_entry())
         return
     report.write({"ready": 1})
     for check in [all_checks()[check_id] for check_id in job.checks]:
@@ -118,7 +118,9 @@ def _try_all(job: Job, log: CallLog, report: Report) -> None:
         outcome = tried(check, session, subject=job.subject, reached=job.target.reached)
         if lost := report.lost_streams():
             message = f"the plugin closed or replaced {lost}"
-            outcome = replace(outcome, verdict=Verdict.FAILED, message=message)
+            outcome = replace(
+                outcome, verdict=Verdict.FAILED, message=message, see=(), wants_root=False
+            )
         report.write({"outcome": encode(outcome)})
         if lost or is_damaged():  # what comes next could not be trusted
             os._exit(FRESH_STATUS)
@@ -185,8 +187,14 @@ def tried(check: Check, session: Session, *, subject: str, reached: Pass) -> Out
             "see": blocked.see,
             "wants_root": blocked.wants_root,
         }
-    calls, seconds = tuple(once_each(session.calls)[-MOST_CALLS:]), time.monotonic() - begun
-    return Outcome(check.id, subject, reached, calls=calls, seconds=seconds, **found)
+    return Outcome(
+        check_id=check.id,
+        subject=subject,
+        reached=reached,
+        calls=tuple(once_each(session.calls)[-MOST_CALLS:]),
+        seconds=time.monotonic() - begun,
+        **found,
+    )
 
 
 def _run_watched(check: Check, session: Session, reached: Pass) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -78,8 +80,7 @@ def run_in_new_process(function: str, arguments: Mapping[str, Any], seconds: flo
         return None
     last_output = done.stderr.strip()[-_SHOWN:]
     if done.returncode in {_BLOCKED, _UNSUPPORTED}:
-        why = last_output.rpartition("\n")[2]
-        raise Blocked(why) if done.returncode == _BLOCKED else Unsupported(why)
+        raise _reason(done.returncode, done.stderr.strip().rpartition("\n")[2])
     report = sanitizer_report(done.stderr)
     return Ended(done.returncode, last_output if report is None else str(report))
 
@@ -90,10 +91,21 @@ def serve(*, function: str, arguments: Mapping[str, Any]) -> None:
     try:
         _kept = globals()[function](**arguments)
     except (Blocked, Unsupported, ModularTFError) as error:
-        sys.stderr.write(
-            "\n" + str(error).partition("\n")[0]
-        )  # the last output of the plugin stands above
+        # The last output of the plugin stands above.
+        sys.stderr.write(f"\n{json.dumps(Blocked.by(error).as_entry())}")
         sys.exit(_UNSUPPORTED if isinstance(error, Unsupported) else _BLOCKED)
+
+
+def _reason(status: int, last_line: str) -> Blocked | Unsupported:
+    """Return what the function raised, or what the plugin wrote behind that."""
+    with suppress(ValueError):
+        match json.loads(last_line):
+            case {"blocked": str(why), "see": list(see), "wants_root": bool(wants_root)}:
+                if status == _UNSUPPORTED:
+                    return Unsupported(why)
+                return Blocked(why, *see, wants_root=wants_root)
+    why = last_line[-_SHOWN:]
+    return Unsupported(why) if status == _UNSUPPORTED else Blocked(why)
 
 
 # -- ending ----------------------------------------------------------------------------------------

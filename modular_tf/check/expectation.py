@@ -50,14 +50,27 @@ class Blocked(Exception):  # noqa: N818  (likewise)
     The message is the same for all checks that one cause blocks: a report has one line for them.
 
     Attributes:
+        see: The ids of the rules that are about it.
         found: What the plugin did, for this check.
+        wants_root: Whether it may work below another root.
     """
 
-    def __init__(self, message: str, *see: str, found: str = "", wants_root: bool = False) -> None:
+    def __init__(
+        self, message: str, *see: str | None, found: str = "", wants_root: bool = False
+    ) -> None:
         super().__init__(message)
-        self.see = see  # the ids of the rules that are about it
+        self.see = tuple(rule_id for rule_id in see if rule_id)
         self.found = found
-        self.wants_root = wants_root  # whether it may work below another root
+        self.wants_root = wants_root
+
+    @classmethod
+    def by(cls, error: Exception) -> Blocked:
+        """Return an error that keeps checks from being tried as what blocks them."""
+        return error if isinstance(error, Blocked) else cls(str(error))
+
+    def as_entry(self) -> dict[str, Any]:
+        """Return what another process needs to raise it again."""
+        return {"blocked": str(self), "see": self.see, "wants_root": self.wants_root}
 
 
 def expect(condition: object, message: str, *, expected: str = "", found: str = "") -> None:

@@ -20,7 +20,7 @@ from modular_tf.check.outcome import Incident, Outcome, Verdict
 from modular_tf.check.plan import plan_of, repeated_by, target_of, wanted_schemes
 from modular_tf.check.report.native_frames import with_named_frames
 from modular_tf.check.report.report import PluginReport, Report
-from modular_tf.check.report.wording import with_references
+from modular_tf.check.report.wording import with_all_references, with_references
 from modular_tf.check.sequences import GROUP, performer_of, session_of_group
 from modular_tf.codec import decode, encode
 from modular_tf.discovery.linking.host_exports import host_exports
@@ -248,7 +248,7 @@ def tried_here(
                 try:
                     session = session_of_group(replace(job.target, scratch=folder), first.group)
                 except (Blocked, ModularTFError) as error:
-                    see = getattr(error, "see", ())
+                    see = Blocked.by(error).see
                     for check_id in job.checks:
                         found(job.outcome(check_id, Verdict.BLOCKED, str(error), see=see))
                     continue
@@ -288,8 +288,8 @@ def replayed(
         check, group="replay", run=lambda workspace: performer.perform(workspace, found.program)
     )
     job = Job(target, "", (check.id,))
-    (outcome,) = with_references(tried_here([job], announce, checks={check.id: of_program}))
-    return outcome
+    (outcome,) = tried_here([job], announce, checks={check.id: of_program})
+    return with_all_references(outcome)
 
 
 # -- in processes of their own ---------------------------------------------------------------------

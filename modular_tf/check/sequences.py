@@ -322,8 +322,8 @@ class SequenceWorker:
         if self._answer is None or child.is_late:  # a question for its stack may end a wait
             return self._lost(child)
         match self._answer:
-            case {"blocked": str(why), "see": list(see)}:
-                raise Blocked(why, *see)
+            case {"blocked": str(why), "see": list(see), "wants_root": bool(wants_root)}:
+                raise Blocked(why, *see, wants_root=wants_root)
             case {"failure": failure}:
                 return None if failure is None else decode(Failure, failure)
         raise RuntimeError(f"a worker failed: {self._answer.get('fault')}")
@@ -415,7 +415,7 @@ def _serve(
                 report.write({"failure": None if failure is None else encode(failure)})
         session.close()
     except (Blocked, ModularTFError) as error:
-        report.write({"blocked": str(error), "see": getattr(error, "see", ())})
+        report.write(Blocked.by(error).as_entry())
     except BaseException:  # noqa: BLE001  (none of ours may count as the plugin's)
         report.write({"fault": traceback.format_exc()})
     os._exit(0)

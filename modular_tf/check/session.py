@@ -105,7 +105,7 @@ def blocked_by(kind: type[ModularTFError] = ModularTFError) -> Iterator[None]:
     try:
         yield
     except kind as error:
-        raise Blocked(error.message, *filter(None, (error.rule,))) from error
+        raise Blocked(error.message, error.rule) from error
 
 
 def opened_service(target: Target, *, bundled: bool = False, **settings: Any) -> PluginService:

@@ -35,7 +35,7 @@ class Held(NamedTuple):
         name: What it is, in the plural.
         now: Returns how much there is.
         unit: How much of it a round takes.
-        least: So many units more are no leak.
+        least: So many units more are no leak: a plugin may open a log file of its own meanwhile.
         most: Past so many units more the rounds end, and so they do where every second one leaves
             something behind; None for what a process has enough of.
     """
@@ -43,7 +43,7 @@ class Held(NamedTuple):
     name: str
     now: Callable[[], int]
     unit: int = 1
-    least: int = 4  # a plugin may open something of its own meanwhile, such as a log file
+    least: int = 4
     most: int | None = None
 
     def is_leak(self, held: Sequence[int]) -> bool:

@@ -196,8 +196,9 @@ class _WatchedGroup:
                 if held.verdict is not Verdict.PASSED:
                     message = f"{outcome.message}; before that: {held.message}"
                     outcome = replace(
-                        outcome, message=message, expected=held.expected, found=held.found
-                    )
+                        outcome, message=message, expected=held.expected, found=held.found,
+                        see=held.see, wants_root=held.wants_root,
+                    )  # fmt: skip
             self._settle(outcome)
         elif not is_left:
             self._settle(self._ended(calls))

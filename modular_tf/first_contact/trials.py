@@ -252,7 +252,8 @@ class _Batch:
             return
         self._zygote = None
         for lane in self._lanes:
-            lane.connection.settimeout(0)
+            with suppress(OSError):  # closed, since a signal handler has forked
+                lane.connection.settimeout(0)
             with suppress(BlockingIOError):
                 self._hear(lane)
         for lane in self._lanes:

@@ -34,7 +34,7 @@ _POLL_EVERY_S = 0.0005
 _AT_ONCE = 1 << 16
 _LONGEST_ENTRY = 8 << 20  # more than what is in bounds takes in JSON
 Work = TypeVar("Work")
-_controls: LiveObjects[socket.socket] = LiveObjects()
+_sockets: LiveObjects[socket.socket] = LiveObjects()  # to zygotes and watchers
 
 
 class ZygoteProcess:
@@ -47,7 +47,7 @@ class ZygoteProcess:
         import subprocess  # noqa: PLC0415
 
         self.control, theirs = socket.socketpair()
-        _controls.add(self.control)
+        _sockets.add(self.control)
         self.owner = os.getpid()  # the process that started it
         self.is_secluded = False  # what is tried cannot reach this process; known once it is ready
         self._complaints, complaints_end = owned_pipe()
@@ -79,11 +79,17 @@ class ZygoteProcess:
         return bool(said)
 
     def new_watcher(self) -> socket.socket:
-        """Have a watcher forked, and return the socket to it."""
+        """Have a watcher forked, and return the socket to it, which forked children close.
+
+        Raises `ConnectionError` if the zygote has ended, or is the parent's.
+        """
         return call_without_signal_handlers(self._new_watcher)
 
     def _new_watcher(self) -> socket.socket:
+        if self.owner != os.getpid():
+            raise ConnectionError("the process belongs to the parent of a fork")
         ours, theirs = socket.socketpair()
+        _sockets.add(ours)
         try:
             socket.send_fds(self.control, [b"w"], [theirs.fileno()])
         except BaseException:
@@ -206,9 +212,9 @@ def isolated_zygotes(module: str, **job: Any) -> Zygotes:
 
 
 def _close_in_child() -> None:
-    """Leave the zygote to the parent, which waits for its end when it has closed the socket."""
-    for control in _controls.all():
-        control.close()
+    """Leave zygotes and watchers to the parent: to read their answers, and to close the sockets."""
+    for each in _sockets.all():
+        each.close()
 
 
 os.register_at_fork(after_in_child=_close_in_child)
@@ -246,7 +252,9 @@ class Lane(Generic[Work]):
         """
         try:
             data = self.connection.recv(_AT_ONCE)
-        except ConnectionError:
+        except (BlockingIOError, TimeoutError):
+            raise
+        except OSError:  # it was reset, or closed since a signal handler has forked
             data = b""
         if not data:
             raise EOFError
@@ -266,7 +274,6 @@ class Lanes(Generic[Work]):
 
     def __init__(self) -> None:
         self._lanes: list[Lane[Work]] = []
-        self._selector = selectors.DefaultSelector()
 
     def __iter__(self) -> Iterator[Lane[Work]]:
         return iter(list(self._lanes))
@@ -287,19 +294,28 @@ class Lanes(Generic[Work]):
             return None
         lane = Lane(new_watcher())
         self._lanes.append(lane)
-        self._selector.register(lane.connection, selectors.EVENT_READ, lane)
         return lane
 
     def ready(self, seconds: float | None = None) -> Iterator[Lane[Work]]:
-        """Wait, and yield each lane on which something has come and that is still open."""
-        for key, _ in self._selector.select(seconds):
-            if key.data in self._lanes:
-                yield key.data
+        """Wait, and yield each lane on which something has come and that was not removed.
+
+        In a child that a signal handler has forked these are the parent's, which the fork closed.
+        """
+        found = []
+        with selectors.PollSelector() as selector:  # that of `epoll` is shared with forked children
+            for lane in self._lanes:
+                try:
+                    selector.register(lane.connection, selectors.EVENT_READ, lane)
+                except ValueError:  # closed by the fork
+                    found.append(lane)
+            found += [key.data for key, _ in selector.select(0 if found else seconds)]
+        for lane in found:
+            if lane in self._lanes:
+                yield lane
 
     def remove(self, lane: Lane[Work]) -> None:
         """Close a lane; its watcher ends."""
         self._lanes.remove(lane)
-        self._selector.unregister(lane.connection)
         lane.connection.close()
 
     def close(self) -> None:
@@ -307,4 +323,3 @@ class Lanes(Generic[Work]):
         for lane in self._lanes:
             lane.connection.close()
         self._lanes.clear()
-        self._selector.close()

@@ -392,8 +392,7 @@ def _read_config(variables: Mapping[str, str]) -> Config:
     if path is None:
         return Config()
     try:
-        # Without waiting for a writer where it is a pipe.
-        with open(path, "rb", opener=lambda p, flags: os.open(p, flags | os.O_NONBLOCK)) as stream:
+        with open(path, "rb", opener=_opened_at_once) as stream:
             if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
                 raise ConfigError(f"{path}: expected a regular file", path=path)
             text = stream.read().decode("utf-8")
@@ -407,6 +406,11 @@ def _read_config(variables: Mapping[str, str]) -> Config:
     if not variables.get(CONFIG_VARIABLE):
         _require_trusted(path)
     return parse_config(text, path)
+
+
+def _opened_at_once(path: str, flags: int) -> int:
+    """Open a file, without waiting for a writer where it is a pipe."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _require_trusted(path: str) -> None:

@@ -315,10 +315,17 @@ def _least_level(level: int) -> int:
     return next((ours for ours, its in enumerate(levels) if its >= level), len(levels) - 1)
 
 
+def _severity(level: int) -> tuple[str, int]:
+    """Return the name of a host runtime's level, and that of `logging`; unknown ones are errors."""
+    if level < 0:
+        return "vlog", DEBUG
+    return _SEVERITIES[level] if level < len(_SEVERITIES) else ("error", ERROR)
+
+
 def _log_message(message: PluginMessage) -> None:
     plugin, library = plugin_at(message.caller)
     seconds = message.time_ns / 1e9
-    severity, level = _SEVERITIES[message.level] if message.level >= 0 else ("vlog", DEBUG)
+    severity, level = _severity(message.level)
     values = {
         "plugin": plugin,
         "message": message.text,

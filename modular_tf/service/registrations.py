@@ -109,7 +109,7 @@ class ServiceOperations:
         return Variable(self._running().site_of(device), dtype)
 
     def on_device(self, device: Device | None, name: str, label: str = "") -> Op:
-        """Return an operation on a device, None for that of its inputs."""
+        """Return an operation on a device, None for that of its inputs; raises as `op`."""
         from modular_tf.kernel.op import Op  # noqa: PLC0415  (as the class says)
 
         self._check_open()

@@ -307,9 +307,11 @@ def lost_devices(devices: DeviceRegistry) -> dict[str, Lost]:
     for status in devices.factories():
         if status.reason is not None:
             reason = status.reason.at("register")
-            found[status.registration.plugin] = Lost((), _STATES[status.state], (reason,))
+            lost = Lost(devices=_STATES[status.state], reasons=(reason,))
+            found[status.registration.plugin] = lost
     with suppress(ModularTFError):  # a bad choice of visible devices; devices() raises it
         for problem in devices.listing(load_deferred=False).problems:
             reason = Violation.of_error(problem.error, "list")
-            found[problem.registration.plugin] = Lost((), State.LOADED, (reason,))
+            lost = Lost(devices=State.LOADED, reasons=(reason,))
+            found[problem.registration.plugin] = lost
     return found

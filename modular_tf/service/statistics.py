@@ -162,11 +162,19 @@ def _under_way(operation: OperationStatistics) -> Iterator[_Sample]:
     yield "", str(operation.under_way), ()
 
 
-_FAILED = "Calls into plugins that ended with a status other than OK."
-_MOVED = "Bytes that calls into plugins have read, appended or mapped."
 _METRICS = (
     ("_duration_seconds", "histogram", "Time of calls into plugins that have ended.", _histogram),
-    ("_failures_total", "counter", _FAILED, _failures),
-    ("_bytes_total", "counter", _MOVED, _bytes),
+    (
+        "_failures_total",
+        "counter",
+        "Calls into plugins that ended with a status other than OK.",
+        _failures,
+    ),
+    (
+        "_bytes_total",
+        "counter",
+        "Bytes that calls into plugins have read, appended or mapped.",
+        _bytes,
+    ),
     ("s_under_way", "gauge", "Calls into plugins that have not ended.", _under_way),
 )

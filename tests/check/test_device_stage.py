@@ -1,10 +1,19 @@
-"""Devices as checks are given them."""
+"""Devices as checks are given them, and host memory between guards."""
 
 from __future__ import annotations
 
+import ctypes
+from random import Random
+from unittest.mock import MagicMock
+
 import pytest
 
+from modular_tf.abi.status_codes import Code
+from modular_tf.check.answers import Answer
+from modular_tf.check.device.workspace import Workspace
+from modular_tf.check.expectation import Deviation
 from modular_tf.check.outcome import Pass, Verdict
+from modular_tf.check.target import Target
 from tests.check.building import DEFECT_VARIABLE, defective_plugin
 from tests.check.trying import job_of
 
@@ -27,3 +36,14 @@ def test_a_device_that_is_not_there_is_skipped_and_a_plugin_that_cannot_be_used_
     expected = [Verdict.SKIPPED] * len(absent) + [Verdict.BLOCKED] * len(unfit)
     assert [outcome.verdict for outcome in outcomes] == expected
     assert all(o.message.startswith("the plugin has ") for o in outcomes[: len(absent)])
+
+
+@pytest.mark.parametrize("at", [-1, 100])
+def test_a_write_beside_a_host_buffer_is_seen_at_the_end_of_the_check(at):
+    access = MagicMock(**{"perform.return_value": Answer(int(Code.OK))})
+    device = Workspace(access, Target("", "device", Pass.RAW, ordinal=0), Random(0))
+    buffer = device.buffer(bytes(range(100)), shift=3)
+    ctypes.memset(buffer.address + at, 0, 1)
+
+    with pytest.raises(Deviation, match="beside a host buffer"):
+        device.close()

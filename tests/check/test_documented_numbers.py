@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from modular_tf.check.catalogue import all_checks
+from modular_tf.check.device import memory
 
 INCLUDE = Path(__file__).parents[2] / "modular_tf" / "include"
 
@@ -23,3 +24,11 @@ def test_the_header_asks_for_a_status_as_the_kit_does():
     assert "sets its status on every way out, to TF_OK where it succeeds (check FS-136)" in header
     assert "on every way out, with TF_OK where the operation succeeds" in rule.remedy
     assert "never sets it succeeds" not in header
+
+
+def test_the_numbers_of_a_rule_are_those_of_its_check():
+    """SE-146 has two: what works anywhere today, and what later hosts ask for."""
+    required = all_checks()["SE-146"].rule.requirement
+
+    for number in (memory._HOST_ALIGNMENT, memory._NEWER_HOST_ALIGNMENT):
+        assert f"of {number}" in required

@@ -6,7 +6,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from modular_tf.check.catalogue import all_rules
+from modular_tf.abi.status_codes import Code
+from modular_tf.check.answers import Answer
+from modular_tf.check.catalogue import all_checks, all_rules
 from modular_tf.check.check import BOTH, Check
 from modular_tf.check.child import tried
 from modular_tf.check.expectation import Blocked, Deviation, Unsupported
@@ -53,6 +55,29 @@ def test_a_check_that_returns_has_passed():
     assert outcome.calls == ("stat(F)",)
 
 
+class _WriterThatCannotSync:
+    def cleanup(self):
+        pass
+
+    def __getattr__(self, slot):
+        code = Code.UNAVAILABLE if slot == "sync" else Code.OK
+        return lambda *_: Answer(int(code), "locked", call=f"{slot}(writer1)")
+
+
+class _LockedStage(_Stage):
+    path = staticmethod("defect://{}".format)
+
+    def new_writable_file(self, uri):
+        return Answer(0, value=_WriterThatCannotSync(), call=f"new_writable_file('{uri}')")
+
+
+def test_a_sync_that_fails_before_close_fails_fs_189():
+    outcome = tried(all_checks()["FS-189"], _LockedStage(), subject="ram://", reached=Pass.HOST)
+
+    assert (outcome.verdict, outcome.found) == (Verdict.FAILED, "UNAVAILABLE (14): locked")
+    assert outcome.message.startswith("sync(writer1) returned another code")
+
+
 @pytest.mark.parametrize(
     ("of_rule", "of_deviation", "verdict"),
     [
@@ -91,6 +116,12 @@ def test_what_could_not_be_tried_is_no_failure(error, needs, verdict, message):
     outcome = _tried(_raise(error), needs=needs)
 
     assert (outcome.verdict, outcome.message) == (verdict, message)
+
+
+def test_an_outcome_has_all_that_is_known_of_what_blocked_it():
+    outcome = _tried(_raise(Blocked("no file", "FS-170", found="locked", wants_root=True)))
+
+    assert (outcome.see, outcome.found, outcome.wants_root) == (("FS-170",), "locked", True)
 
 
 def test_through_the_host_something_may_stand_in_for_a_slot():

@@ -113,3 +113,9 @@ def test_memory_that_the_device_has_no_longer_is_missed():
 @pytest.mark.parametrize("ranges", [[], [(0, 8)], [(8, 4), (0, 8)], [(0, 0), (0, 8)]])
 def test_ranges_that_touch_are_apart(ranges):
     expect_apart(ranges, "memories")
+
+
+@pytest.mark.parametrize("ranges", [[(0, 8), (7, 1)], [(4, 4), (0, 5)], [(0, 8), (0, 8)]])
+def test_ranges_that_share_a_byte_are_not(ranges):
+    with pytest.raises(Deviation, match="two memories overlap"):
+        expect_apart(ranges, "memories")

@@ -13,7 +13,7 @@ import pytest
 
 from modular_tf.check import sequences
 from modular_tf.check.catalogue import all_checks
-from modular_tf.check.expectation import Deviation
+from modular_tf.check.expectation import Blocked, Deviation
 from modular_tf.check.filesystem.model import script
 from modular_tf.check.outcome import Pass
 from modular_tf.check.run import replayed
@@ -75,6 +75,23 @@ def test_a_replay_of_no_check_of_sequences_is_refused(check_id, reached):
 
     with pytest.raises(ConfigError, match=f"no check {check_id} tries random sequences"):
         replayed(replay, None, CheckSettings(), print)
+
+
+def test_a_replay_that_is_blocked_names_the_rules_that_say_why(monkeypatch):
+    """Nothing is known of other checks, so none of them is left out."""
+
+    def load(*_):
+        raise Blocked("nothing is allocated", "SE-116")
+
+    monkeypatch.setattr("modular_tf.check.run.session_of_group", load)
+    monkeypatch.setattr(
+        "modular_tf.check.run.target_of", lambda *_, **__: Target("", "device", Pass.RAW)
+    )
+    replay = Replay("SE-300", Pass.RAW, None, 0, ())
+
+    outcome = replayed(replay, None, CheckSettings(), print)
+
+    assert outcome.message == "nothing is allocated: see SE-116"
 
 
 def test_a_program_is_shown_as_statements():
@@ -206,7 +223,7 @@ _WORKER = """
             for _ in range(2):  # the process may be another one
                 print(worker.perform(json.loads(program)))
         except Blocked as blocked:
-            print(blocked)
+            print(blocked, *blocked.see, blocked.wants_root, sep="|")
 """
 _WRITE = ("write", ["a", []])
 _CRASHES = (_WRITE, ("copy_file", ["a", "b"]), ("rename_file", ["b", "d"]))
@@ -245,10 +262,15 @@ def test_a_worker_reports_a_crash_and_what_differs_from_the_model(
     assert [part for part in reported for line in lines if part not in line] == []
 
 
-def test_a_worker_whose_plugin_cannot_be_loaded_blocks(performed):
-    (line,) = performed([_WRITE], scheme="none")
-
-    assert line == "scheme 'none' is not usable: the plugin does not name it"
+@pytest.mark.parametrize(
+    ("scheme", "defect", "blocked"),
+    [
+        ("none", "", "scheme 'none' is not usable: the plugin does not name it|False"),
+        ("defect", "no-place", "nothing can be made below defect://modular-tf-check|True"),
+    ],
+)
+def test_what_blocks_a_worker_is_raised_whole(performed, scheme, defect, blocked):
+    assert performed([_WRITE], defect, scheme=scheme) == [blocked]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,12 @@ from hypothesis.stateful import (
     rule,
 )
 
-from modular_tf.errors import FailedPreconditionError, InvalidArgumentError, OutOfMemoryError
+from modular_tf.errors import (
+    ClosedError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    OutOfMemoryError,
+)
 from tests.device.arena_model import ArenaModel
 from tests.device.arenas import GIB, MIB, PaperMemory
 
@@ -117,6 +122,8 @@ class ArenaMachine(RuleBasedStateMachine):
     def teardown(self):
         if hasattr(self, "arena"):
             self.arena.close()
+            with pytest.raises(ClosedError):
+                self.arena.allocate(1)  # also where a chunk is free
             for piece in self.model.live():
                 self.arena.free(piece.address)
             assert self.memory.regions == {}

@@ -262,7 +262,7 @@ def test_what_the_host_offers_or_is_weak_is_not_missing(compile_library, prober,
         (
             ["libsycl.so.99", "libmkl_sycl_blas.so.99", "libintlc.so.99"],
             (
-                "3 libraries that are not found (3 of Intel's oneAPI runtime):"
+                "3 libraries that are not found (all of Intel's oneAPI runtime):"
                 " libsycl.so.99, libmkl_sycl_blas.so.99, libintlc.so.99"
             ),
         ),

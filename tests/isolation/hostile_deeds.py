@@ -54,7 +54,7 @@ def _hangs(names, error=_LATE, **values):
 
 
 DEEDS = (
-    *_crashes("segv segv-in-thread", "crashed with SIGSEGV"),
+    *_crashes("segv segv-in-thread segv-on-small-stack", "crashed with SIGSEGV"),
     *_crashes("abort", "aborted with SIGABRT"),
     *_crashes("overflow", "overflowed the stack"),
     *_deeds("crash-at-exit become-another-that-ends", f"{_ENDED}exit status 0"),

@@ -76,17 +76,16 @@ _FORKED_IN_A_HANDLER = """
 
 _FORKED_WHILE_A_PROCESS_STARTS = """
     import os
-    import signal
     import sys
     from modular_tf.errors import UnavailableError
-    from tests.isolation.conftest import end_worker, isolated
+    from tests.isolation.conftest import end_worker, isolated, when_the_next_process_waits
 
     held, children = os.environ["HOSTILE_HELD"], []
     with isolated(sys.argv[1], bundled=False) as service:
         hostile = service.filesystem("hostile")
         hostile.path_exists("hostile://h/x")
 
-        def fork(*_):
+        def fork():
             children.append(os.fork())
             if children[-1]:
                 os.unlink(held)
@@ -99,9 +98,7 @@ _FORKED_WHILE_A_PROCESS_STARTS = """
 
         for _ in range(5):
             end_worker(service, service.workers()[0].plugin)
-            open(held, "w").close()
-            signal.signal(signal.SIGALRM, fork)
-            signal.setitimer(signal.ITIMER_REAL, 0.1)
+            when_the_next_process_waits(held, fork)
             first = answer()
             if not children[-1]:
                 again = answer()

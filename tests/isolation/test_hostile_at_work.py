@@ -31,7 +31,7 @@ _OPERATIONS = {
 # One of each kind; bombs and deeds against all processes slow down what runs beside them.
 _SAMPLED = """
     segv-in-exists segv-in-read segv-in-append segv-in-translate abort-in-exists overflow-in-exists
-    segv-in-thread-in-exists exit-3-in-exists leave-in-exists throw-in-exists hang-in-read
+    segv-in-thread-in-exists segv-on-small-stack-in-exists exit-3-in-exists leave-in-exists throw-in-exists hang-in-read
     kill-self-in-exists close-all-in-exists leak-in-exists clear-environment-in-exists
     change-directory-in-exists output-in-exists endless-in-list lying-count-in-list
     forge-longer-in-exists forge-outside-in-exists forge-unsealed-in-exists

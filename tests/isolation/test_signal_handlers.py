@@ -16,9 +16,10 @@ _IN_A_HANDLER = """
     import signal
     import sys
     import threading
-    import time
     from modular_tf.errors import ModularTFError
-    from tests.isolation.conftest import during_a_call, end_worker, isolated
+    from tests.isolation.conftest import (
+        during_a_call, end_worker, isolated, wait_until, when_the_next_process_waits,
+    )
 
     faulthandler.dump_traceback_later(60, exit=True)
     manager = isolated(sys.argv[1], bundled=False)
@@ -46,8 +47,7 @@ _HELD = """
     open(held, "w").close()
 
     def interrupted(call, act):  # the start of a process is no call yet
-        signal.signal(signal.SIGALRM, lambda *_: act())
-        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        when_the_next_process_waits(held, act)
         attempt(call)
 """
 _REFUSED = "FailedPreconditionError "
@@ -140,7 +140,7 @@ def test_an_interrupt_ends_the_wait_for_another_thread_that_starts_the_worker(ru
 
         other = threading.Thread(target=call)
         other.start()
-        time.sleep(0.5)
+        wait_until(lambda: os.stat(held).st_size)
         try:
             interrupted(call, interrupt)
         except KeyboardInterrupt:

@@ -3,6 +3,7 @@
  * What `path_exists` does is written in the path, SCHEME://host/WORD/NUMBER:
  *   log/LEVEL      one line of that TF_LogLevel, with a control character and a byte that is no UTF-8
  *   vlog/LEVEL     one VLOG line
+ *   stream/LEVEL   one line by the stream of LOG(...) in plugins of TensorFlow 2.16
  *   burst/N        N lines, each with its number, then a warning
  *   thread/N       N lines on a thread of the plugin's own, which it waits for
  *   after/N        a line on a thread of its own, N milliseconds later, which it does not wait for
@@ -66,9 +67,20 @@ static void burst(long count) {
   TF_Log(TF_WARNING, "the burst is over");
 }
 
+void make_stream(void* room, const char* file, int line, int severity)
+    __asm__("_ZN3tsl8internal10LogMessageC1EPKcii");
+void destroy_stream(void* stream) __asm__("_ZN3tsl8internal10LogMessageD1Ev");
+
+static void log_by_stream(int severity) {
+  _Alignas(16) char stream[1024]; /* a std::ostringstream and three fields */
+  make_stream(stream, "stream.cc", 1, severity);
+  destroy_stream(stream);
+}
+
 static void obey(const char* word, long number) {
   if (strcmp(word, "log") == 0) TF_Log((TF_LogLevel)number, "said\x1b \xff %ld\n", number);
   if (strcmp(word, "vlog") == 0) TF_VLog((int)number, "in detail");
+  if (strcmp(word, "stream") == 0) log_by_stream((int)number);
   if (strcmp(word, "burst") == 0) burst(number);
   if (strcmp(word, "thread") == 0) on_a_thread(log_lines, number, true);
   if (strcmp(word, "after") == 0) on_a_thread(log_later, number, false);

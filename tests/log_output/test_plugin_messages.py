@@ -78,11 +78,13 @@ with service() as made:
     tell(made, "vlog", 2)
     for level in (0, 1, 2, 7):
         tell(made, "log", level)
+    tell(made, "stream", 7)
 """
     child = run_listening(code, level, env={"TF_CPP_MAX_VLOG_LEVEL": "2"})
     events = [e for e in events_in(child.stderr) if e["event"] == "plugin.message"]
 
     assert {e["level"] for e in events} == shown
+    assert [e["severity"] for e in events if e["source"] == "stream.cc"] == ["error"]
     assert [e["vlog"] for e in events if e["severity"] == "vlog"] == [2] * ("debug" in shown)
 
 

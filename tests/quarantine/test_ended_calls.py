@@ -175,6 +175,35 @@ def test_a_second_thread_that_crashes_does_not_cut_the_report_of_the_first_short
     assert note.read_bytes().endswith(b"}\n")
 
 
+INTERRUPTED = """
+    service.filesystem("ending")
+    there, here = os.pipe()
+    os.set_blocking(here, False)
+    try:
+        while True:
+            os.write(here, bytes(4096))
+    except BlockingIOError:
+        os.set_blocking(here, True)
+    child = os.fork()
+    if child == 0:
+        os.dup2(here, 2)  # who tells of the end waits
+        signal.signal(signal.SIGALRM, lambda *_: None)
+        signal.siginterrupt(signal.SIGALRM, True)
+        signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
+        open_file().read(0, 8)
+    os.close(here)
+    time.sleep(0.5)
+    while chunk := os.read(there, 1 << 16):
+        os.write(2, chunk.lstrip(bytes(1)))
+    os.waitpid(child, 0)
+"""
+
+
+def test_a_signal_while_the_end_is_told_does_not_cut_it_short(run):
+    (line,) = run(BEGIN + INTERRUPTED, "segv")
+    assert line.endswith(": the process ends [LD-130]")
+
+
 # -- whose end it is ---------------------------------------------------------------------------
 
 FORKED = """

@@ -153,7 +153,8 @@ USES = [
 ]
 
 
-@pytest.mark.parametrize(("used", "moment"), sampled_product(USES, MOMENTS))
+# Each step at the moment that the samples of the other tests leave out.
+@pytest.mark.parametrize(("used", "moment"), sampled_product(USES, MOMENTS[::-1]))
 def test_the_next_use_opens_what_an_interrupted_one_has_not(one_of_each, at_step, used, moment):
     use, step = used
     one_of_each.load()

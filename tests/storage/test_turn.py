@@ -76,10 +76,17 @@ def is_free(turn):
     return found[0]
 
 
-def test_a_thread_never_waits_for_its_own_turn(turn):
+@pytest.mark.parametrize("step", ["unknown", "find_out"])
+def test_a_thread_never_waits_for_its_own_turn(turn, step):
     """As a signal handler that loads plugins in the middle of somebody's first start."""
     inner = []
-    find_out(turn, lambda *_: inner.extend([found_out(turn), is_free(turn)]))
+
+    def load_in_the_middle(items, *_):
+        inner.extend([found_out(turn), is_free(turn)])
+        return items
+
+    steps = {"unknown": list, "find_out": lambda *_: None, step: load_in_the_middle}
+    turn.find_out(["a"], **steps, timeout_s=0.0, check=fail_on_wait)
     assert inner == [["a"], False]
 
 

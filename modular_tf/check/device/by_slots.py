@@ -227,7 +227,7 @@ class SlotPlatform:
     def fill_timer_fns(self) -> None:
         """Have the plugin fill SP_TimerFns, once, if it has the functions for that.
 
-        Raises `ModularTFError` where the plugin's own status.
+        Raises `ModularTFError` with the plugin's own status where it fails.
         """
         if not self._has_timer_fns:
             self._has_timer_fns = True

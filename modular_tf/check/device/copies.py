@@ -6,15 +6,14 @@ Each has sizes of its own, so that one is told from all others by its size alone
 from __future__ import annotations
 
 import sys
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.check import ROBUST, WARNING, Suite
 from modular_tf.check.device.workspace import expect_bytes, prepared
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from modular_tf.check.answers import Answer
     from modular_tf.check.device.operations import Memory
@@ -393,40 +392,50 @@ def _words(value: int, n_bytes: int) -> bytes:
     return value.to_bytes(4, sys.byteorder) * (n_bytes // 4)
 
 
-def _is_filled(
-    slot: str, size: int, at: int, expected: bytes, values: tuple[int, ...], device: Workspace
-) -> None:
-    """Fill a part of a memory of some size, all the rest of which must stay."""
-    memory, n_bytes = device.filled(b"\x5a" * size), len(expected)
-    fill: Callable[..., Answer] = getattr(device, slot)
-    device.run(fill, memory.part(at, n_bytes), *values, n_bytes)
-    rest = b"\x5a" * (size - at - n_bytes)
-    device.must_hold(memory, b"\x5a" * at + expected + rest, f"a memory, after {slot} of a part,")
+def _try_fill(
+    rule_id: str, slot: str, *values: int, rule: tuple[str, str, str], of: int, at: int,
+    expected: bytes,
+) -> None:  # fmt: skip
+    """Add the check of a rule that a slot fills a part of a memory, all the rest of which stays.
+
+    Args:
+        rule_id: Of the rule.
+        slot: What fills.
+        *values: What with.
+        rule: Requirement, consequence and remedy.
+        of: The bytes of the memory.
+        at: Where the part begins.
+        expected: What is to be there.
+    """
+
+    @fills.check(rule_id, slot, rule=(*rule, ""))
+    def is_filled(device: Workspace) -> None:
+        memory, size = device.filled(b"\x5a" * of), len(expected)
+        fill: Callable[..., Answer] = getattr(device, slot)
+        device.run(fill, memory.part(at, size), *values, size)
+        rest = b"\x5a" * (of - at - size)
+        device.must_hold(memory, b"\x5a" * at + expected + rest, f"a memory, after {slot},")
 
 
 _WRONG = "Tensors start with wrong numbers, and no operation fails."
 _NEIGHBOUR = "A neighbouring tensor changes, in programs that have nothing to do with the fill."
-_BESIDE = _NEIGHBOUR, "The size counts bytes, in all three: write exactly so many."
-_FILLS: Mapping[str, tuple[Any, ...]] = {
-    "SE-223": (("mem_zero fills the range with 0.", _WRONG, "Write zeros over `size` bytes."),
-        "mem_zero", 4096, 0, bytes(4096)),
-    "SE-224": (("memset fills the range with the byte.", _WRONG,
-        "Write the pattern over `size` bytes."), "memset", 4096, 0, b"\x3c" * 4096, 0x3C),
-    "SE-225": (("memset32 fills the range with the number, in the host's byte order.", _WRONG,
-        "Write the four bytes of the pattern again and again; the size counts bytes, not words."),
-        "memset32", 4096, 0, _words(0x01020304, 4096), 0x01020304),
-    "SE-227": (("mem_zero writes no byte beside the range.", *_BESIDE),
-        "mem_zero", 1024, 101, bytes(333)),
-    "SE-228": (("memset writes no byte beside the range.", *_BESIDE),
-        "memset", 1024, 103, b"\xc3" * 335, 0xC3),
-    "SE-229": (("memset32 writes no byte beside the range.", *_BESIDE),
-        "memset32", 1024, 104, _words(0x01020304, 332), 0x01020304),
-}  # fmt: skip
-"""Rule, slot, size of a memory, where its part begins, what is to be there, and values for that."""
+_EXACTLY = "The size counts bytes, in all three: write exactly so many."
 
-for _id, (_rule, _slot, _size, _at, _expected, *_values) in _FILLS.items():
-    _run = partial(_is_filled, _slot, _size, _at, _expected, tuple(_values))
-    fills.check(_id, _slot, rule=(*_rule, ""))(_run)
+_try_fill(
+    "SE-223", "mem_zero", of=4096, at=0, expected=bytes(4096),
+    rule=("mem_zero fills the range with 0.", _WRONG, "Write zeros over `size` bytes."),
+)  # fmt: skip
+_try_fill(
+    "SE-224", "memset", 0x3C, of=4096, at=0, expected=b"\x3c" * 4096,
+    rule=("memset fills the range with the byte.", _WRONG, "Write the pattern over `size` bytes."),
+)  # fmt: skip
+_try_fill(
+    "SE-225", "memset32", 0x01020304, of=4096, at=0, expected=_words(0x01020304, 4096),
+    rule=(
+        "memset32 fills the range with the number, in the host's byte order.", _WRONG,
+        "Write the four bytes of the pattern again and again; the size counts bytes, not words.",
+    ),
+)  # fmt: skip
 
 
 @fills.check("SE-226", "memset")
@@ -443,6 +452,20 @@ def every_pattern(device: Workspace) -> None:
     for value in (0, 1, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF) * device.offers("memset32"):
         device.run(device.memset32, memory, value, 44)
         device.must_hold(memory, _words(value, 44), f"a memory, after memset32 to {value:#x},")
+
+
+_try_fill(
+    "SE-227", "mem_zero", of=1024, at=101, expected=bytes(333),
+    rule=("mem_zero writes no byte beside the range.", _NEIGHBOUR, _EXACTLY),
+)  # fmt: skip
+_try_fill(
+    "SE-228", "memset", 0xC3, of=1024, at=103, expected=b"\xc3" * 335,
+    rule=("memset writes no byte beside the range.", _NEIGHBOUR, _EXACTLY),
+)  # fmt: skip
+_try_fill(
+    "SE-229", "memset32", 0x01020304, of=1024, at=104, expected=_words(0x01020304, 332),
+    rule=("memset32 writes no byte beside the range.", _NEIGHBOUR, _EXACTLY),
+)  # fmt: skip
 
 
 @fills.check("SE-230", "mem_zero", "memset")

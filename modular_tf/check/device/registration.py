@@ -59,7 +59,7 @@ def _judged(rule_id: str, plugin: DeviceLibrary) -> None:
     for violation in refused:
         broken = violation.rule_id
         if broken in _STOPPING and _STEP[broken] < _STEP[rule_id]:
-            raise Blocked(f"the plugin is refused before that: {violation.message}", broken)
+            raise Blocked(f"the plugin is refused before that: {violation.message} ({broken})")
     is_newer = isinstance(verdict, DeviceTables) and verdict.dialect is not Dialect.DEVICE_RFC
     if is_newer and rule_id in _OF_RFC:
         raise Unsupported(_OF_RFC[rule_id])

@@ -77,12 +77,13 @@ class HostBuffer(GuardedMemory):
 
     def check_guards(self) -> None:
         """Demand that nothing was written before the buffer or after it."""
-        message, expected = (
-            "the plugin wrote beside a host buffer",
-            "only its own bytes are written",
-        )
         where = self.breach()
-        expect(where is None, message, expected=expected, found=where or "")
+        expect(
+            where is None,
+            "the plugin wrote beside a host buffer",
+            expected="only the buffer's own bytes are written",
+            found=where or "",
+        )
 
 
 class Workspace(Operations):

@@ -132,7 +132,7 @@ def breaks_nothing_but(rule_id: str) -> Iterator[None]:
         yield
     except PluginError as error:
         if error.rule != rule_id:
-            raise Blocked(error.message, *filter(None, (error.rule,))) from error
+            raise Blocked(error.message, error.rule) from error
         raise Deviation(error.message) from error
 
 

@@ -90,7 +90,7 @@ class FilesystemSession(Session):
     def workspace(self, check: Check) -> Iterator[FilesystemWorkspace]:
         """Make an empty directory for a check, and remove it afterwards.
 
-        Raises `Breach` where the plugin did harm while it was removed.
+        Raises `Breach` where the plugin did harm meanwhile.
         """
         made = self.new_workspace(check.id)
         try:
@@ -104,7 +104,10 @@ class FilesystemSession(Session):
         self._tidy(made)
 
     def _tidy(self, made: FilesystemWorkspace) -> None:
-        """Clean up what the check has left open; then remove what it made, by calls not its own."""
+        """Clean up what the check has left open, then remove what it made.
+
+        The calls that remove it are not the check's.
+        """
         if isinstance(self.access, SlotFilesystem):
             self.access.close_left_open()
         if isinstance(made, PreparedWorkspace):
@@ -264,8 +267,11 @@ class Roots:
         A root is asked for only there: the place of one that worked is right.
         """
         is_first = self._made == 1
-        message, found = f"nothing can be made below {self._place}", code_found(answer)
-        blocked = Blocked(message, found=found, wants_root=is_first)
+        blocked = Blocked(
+            f"nothing can be made below {self._place}",
+            found=code_found(answer),
+            wants_root=is_first,
+        )
         if is_first:
             self._not_there = blocked
         raise blocked

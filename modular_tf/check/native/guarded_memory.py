@@ -18,7 +18,7 @@ class GuardedMemory:
     """A block of an exact size that shows writes beside it.
 
     The memory lives as long as this object; the owner of `pointer` must keep it. A fresh
-    block holds `content`, and zeros behind that. Its address is a multiple of 8.
+    block holds `content`, and zeros behind that. Its address is a multiple of 64, and `shift` more.
 
     Attributes:
         size: Bytes that the borrower may use.
@@ -27,6 +27,7 @@ class GuardedMemory:
     Args:
         size: Of the block.
         content: What it holds at first, at most `size` bytes.
+        shift: How far it begins behind an aligned address.
     """
 
     __slots__ = ("_content", "_guarded", "_memory", "pointer", "size")

@@ -82,14 +82,18 @@ def with_references(outcomes: Iterable[Outcome]) -> list[Outcome]:
     }
 
     def of_run(outcome: Outcome) -> Outcome:
-        rules = [it for it in outcome.see if it in found or it not in all_checks()]
-        see = f": see {' and '.join(rules)}" if rules else ""
+        see = tuple(it for it in outcome.see if it in found or it not in all_checks())
         wants_root = outcome.wants_root and outcome.subject not in worked
-        return replace(
-            outcome, message=f"{outcome.message}{see}{NAME_A_ROOT if wants_root else ''}"
-        )
+        return with_all_references(replace(outcome, see=see, wants_root=wants_root))
 
     return [of_run(outcome) for outcome in known]
+
+
+def with_all_references(outcome: Outcome) -> Outcome:
+    """Return an outcome whose message names all rules that are about what blocked it."""
+    see = f": see {' and '.join(outcome.see)}" if outcome.see else ""
+    root = NAME_A_ROOT if outcome.wants_root else ""
+    return replace(outcome, message=f"{outcome.message}{see}{root}")
 
 
 # -- one outcome ----------------------------------------------------------------------------------

@@ -201,13 +201,18 @@ def _library_problems(missing: Iterable[MissingLibrary]) -> Iterator[Violation]:
         else:
             groups[library.needed_by].append(library.name)
     for needed_by, names in groups.items():
-        counts = Counter(map(_product_of, names))
-        shares = [f"{n} of {it}" for it, n in counts.most_common() if it is not None]
-        of = f" ({', '.join(shares)})" if shares else ""
-        what = f"{len(names)} libraries that are not found{of}: {_listed(names)}"
         if len(names) == 1:
             product = _product_of(names[0])
             what = f"{names[0]}{f' of {product}' if product else ''}, which is not found"
+        else:
+            counts = Counter(map(_product_of, names))
+            shares = [
+                f"{n if n < len(names) else 'all'} of {product}"
+                for product, n in counts.most_common()
+                if product is not None
+            ]
+            of = f" ({', '.join(shares)})" if shares else ""
+            what = f"{len(names)} libraries that are not found{of}: {_listed(names)}"
         yield Violation(rules.LIBRARIES_FOUND, f"{needed_by} needs {what}")
 
 

@@ -320,7 +320,7 @@ _Item = TypeVar("_Item")
 
 
 class _OfThread(threading.local):
-    """The locked file of the thread: what `find_out` calls must not wait for its own lock."""
+    """The locked file of the thread: what it calls meanwhile must not wait for its own lock."""
 
     file: FileIO | None = None
 
@@ -367,8 +367,8 @@ class Turn:
                 _opened.add(file)
             try:
                 taken = file if file is not None and _take(file, timeout_s, check) else None
+                _mine.file = file or outer
                 if left := unknown(items):
-                    _mine.file = file or outer
                     find_out(left, lambda: None if taken is None else _touch(taken))
             finally:
                 _mine.file = outer

@@ -56,12 +56,13 @@ def test_a_signal_is_a_crash(deed, number, words, outcomes_with):
         assert "no such driver" in incident.last_output
 
 
-def test_an_end_of_the_process_is_an_exit(outcomes_with):
-    exited = _middle(outcomes_with("EXIT_0"))
+@pytest.mark.parametrize(("deed", "status"), [("EXIT_0", 0), ("LEAVE_3", 3)])
+def test_an_end_of_the_process_is_an_exit(deed, status, outcomes_with):
+    exited = _middle(outcomes_with(deed))
 
     assert exited.verdict is Verdict.EXITED
-    assert (exited.incident.exit_status, exited.incident.signal) == (0, None)
-    assert exited.message == "the plugin ended the process with exit status 0"
+    assert (exited.incident.exit_status, exited.incident.signal) == (status, None)
+    assert exited.message == f"the plugin ended the process with exit status {status}"
 
 
 def test_a_call_that_does_not_come_back_hangs():

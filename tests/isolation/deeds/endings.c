@@ -5,6 +5,8 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "deed.h"
@@ -31,6 +33,17 @@ static void overflow_here(void) { overflow("x"); }
 
 static void* segv_work(void* nothing) { return segv(), nothing; }
 static void segv_in_thread(void) { on_thread(segv_work, 1); }
+
+/* The handlers of this thread have as little stack as those of Rust, behind memory that nobody may touch. */
+static void* segv_on_small_stack_work(void* nothing) {
+  const size_t guard = (size_t)1 << 20, page = (size_t)sysconf(_SC_PAGESIZE);
+  const size_t size = (8192 + getauxval(AT_MINSIGSTKSZ) + page - 1) / page * page;
+  char* start = mmap(NULL, guard + size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  const stack_t own = {.ss_sp = start + guard, .ss_size = size};
+  if (mprotect(own.ss_sp, size, PROT_READ | PROT_WRITE) != 0 || sigaltstack(&own, NULL) != 0) return nothing;
+  return segv(), nothing;
+}
+static void segv_on_small_stack(void) { on_thread(segv_on_small_stack_work, 1); }
 
 static void* segv_later_work(void* nothing) { return sleep_ms(150), segv(), nothing; }
 static void segv_later(void) { on_thread(segv_later_work, 0); }
@@ -92,6 +105,7 @@ const deed ending_deeds[] = {
     {"leave", leave},
     {"overflow", overflow_here},
     {"segv-in-thread", segv_in_thread},
+    {"segv-on-small-stack", segv_on_small_stack},
     {"segv-later", segv_later},
     {"throw", throw_here},
     {"throw-in-thread", throw_in_thread},
