@@ -1267,6 +1267,8 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
             FailedPreconditionError: A link to a directory was to be moved with others.
             InvalidArgumentError: A directory was to be moved into itself, two files to one place,
                 or a file to where another one is moved from; nothing was done.
+            IsADirectoryError: A list has a directory and the targets are a list too; nothing was
+                removed.
         """
         try:
             is_single = isinstance(path1, (str, os.PathLike)) and not has_magic(str(path1))
@@ -1312,8 +1314,8 @@ class ModularFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec is unt
         for _, target in directories:
             self.makedirs(target, exist_ok=True)
 
-        def copy_file(pair: tuple[str, str]) -> None:  # a directory of a list is none
-            with self._no_directory(pair[0]):
+        def copy_file(pair: tuple[str, str]) -> None:
+            with self._no_directory(pair[0]):  # of a list to a list nobody has looked
                 copy = partial(self.filesystem.copy_file, *map(self.uri, pair))
                 self._making_parents(pair[1], copy)
 

@@ -151,9 +151,8 @@ class GFile(Written):
             raise InvalidArgumentError(f"read: the number of bytes is negative: {count}")
         begin = self._position
         try:
-            if count == -1 and self._reader is None and not begin and not self.writable():
-                uri = self._uri_to_read()
-                data = self._filesystem(uri).read_file(uri)  # a short one by one call
+            if self._reader is None and not begin and not self.writable():
+                data = self._read_first(count)
             else:
                 data = (self._reader or self._open_reader()).read(count)
             self._position = begin + len(data)
@@ -161,6 +160,17 @@ class GFile(Written):
         except BaseException as error:
             self._restore(begin, error)
             raise
+
+    def _read_first(self, count: int) -> bytes:
+        """Return the start of a file, or all of it; a short one of this machine by one call."""
+        uri = self._uri_to_read()
+        filesystem = self._filesystem(uri)
+        if count == -1:
+            return filesystem.read_file(uri)
+        data, file = filesystem.read_first(uri, count)
+        if file is not None:
+            self._use(filesystem, file, len(data))
+        return data
 
     def readinto(self, buffer: Buffer) -> int:
         """Fill a writable buffer with the next bytes; return their number, 0 at the end."""
@@ -362,9 +372,14 @@ class GFile(Written):
             if not self._position:
                 raise
             file = _Ended(uri)  # it was read to its end before it was removed
+        return self._use(filesystem, file, self._position)
+
+    def _use(
+        self, filesystem: Filesystem, file: RandomAccessFile, position: int
+    ) -> io.BufferedReader:
         reader = buffered(filesystem, file, self.size, _BUFFER)
-        if self._position:
-            reader.seek(self._position)
+        if position:
+            reader.seek(position)
         self._reader = reader
         return reader
 

@@ -322,6 +322,16 @@ def test_an_operation_takes_lists_of_tensors_and_tensors_as_attributes(mtf, matr
     assert f"no plugin has a kernel of {words[0]}" in ended.err
 
 
+def test_tensors_of_a_list_keep_their_order_and_an_attribute_is_read_from_a_file(matrices):
+    words = ["values=1", "values=2", "axis=0"]
+    inputs, _ = kernel_commands._inputs(words, standard_ops().get("ConcatV2"))
+    words = '{"value": "@a.npy", "dtype": "float"}'
+    attributes = kernel_commands._attributes(words, standard_ops().get("Const"))
+
+    assert inputs == [[1, 2], 0]
+    np.testing.assert_array_equal(attributes["value"], matrices[0])
+
+
 @pytest.mark.parametrize(
     ("words", "dtype"), [("[1,2]", "int32"), ("[1.5]", "float32"), ("[3000000000]", "int64")]
 )

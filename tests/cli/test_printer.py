@@ -92,14 +92,14 @@ def test_a_terminal_is_never_sent_control_characters(extra, request):
     def print_hostile_names(printer):
         printer.table(("name",), [("a\x1b]0;title\x07b",)])
         printer.facts({"name": "a\x1b]0;title\x07b"})
-        printer.line("x\x1b[2Jy\n")
+        printer.line("x\x1b[2Jy\u202e\n")
 
     seen = on_terminal(print_hostile_names)
 
     assert "\x1b]0" not in seen
     assert "\x1b[2J" not in seen
     assert seen.count("a\\x1b]0;title\\x07b") == 2
-    assert "x\\x1b[2Jy\\n" in seen
+    assert "x\\x1b[2Jy\\u202e\\n" in seen
 
 
 def test_a_terminal_is_not_one_when_json_is_wanted():

@@ -190,15 +190,19 @@ def test_what_is_broken_in_one_distribution_spares_the_others(site, monkeypatch)
     install(site, "aaa", entry_points="this line has no equals sign")
     (install(site, "bbb") / "entry_points.txt").write_bytes(b"[modular_tf.plugins]\nx = \xff\xfe:x")
     (install(site, "ccc") / "entry_points.txt").mkdir()
+    install(site, "cdd", entry_points="= no_name")
     install(site, "ddd", entry_points="x = edited_spam_two:libx.so")
     install(site, "zzz", files={"zzz/libz.so": b"z"}, entry_points="z = zzz:libz.so")
 
     result = search(site)
 
     assert paths(result) == [str(site / "zzz/libz.so")]
-    assert [problem.origin[:3] for problem in result.problems] == ["aaa", "bbb", "ccc", "ddd"]
+    origins = [problem.origin[:3] for problem in result.problems]
+    assert origins == ["aaa", "bbb", "ccc", "cdd", "ddd"]
     assert {problem.rule for problem in result.problems} == {"LD-020", "LD-023"}
-    assert "line 2: expected 'name = value', found 'this line" in result.problems[0].message
+    for number, line in ((0, "this line"), (3, "= no_name")):
+        expected = f"line 2: expected 'name = value', found '{line}"
+        assert expected in result.problems[number].message
     assert result.problems[-1].rule == "LD-020"
 
 

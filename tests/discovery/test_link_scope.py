@@ -20,7 +20,7 @@ from modular_tf.discovery.linking.link_scope import (
     MissingLibrary,
     ProcessScope,
 )
-from modular_tf.discovery.linking.system_libraries import is_of_system
+from modular_tf.discovery.linking.system_libraries import is_of_system, is_relative
 from tests.discovery.conftest import FILESYSTEM, make_candidate, rules_of
 from tests.discovery.elf_builder import ElfBuilder
 
@@ -370,3 +370,14 @@ def test_another_current_directory_means_another_library(tmp_path, prober, monke
     (tmp_path / "gone").rmdir()
     assert found(Path(plugin.path)) == [str(tmp_path / "absolute/libdep.so")]
     monkeypatch.chdir(tmp_path)  # or the test could not leave
+
+
+@pytest.mark.parametrize(
+    ("directories", "relative"),
+    [
+        (["", ".", "lib", "$LIB", "$ORIGINAL/lib", "x$ORIGIN"], True),
+        (["/lib", "$ORIGIN", "${ORIGIN}/../lib"], False),
+    ],
+)
+def test_which_directories_are_relative(directories, relative):
+    assert {is_relative(directory) for directory in directories} == {relative}

@@ -87,6 +87,11 @@ def test_the_same_library_of_an_installed_distribution_is_its_twin(site, drop_in
     assert candidate.identity == (fetched.stat().st_dev, fetched.stat().st_ino)
     assert [twin.path for twin in candidate.twins] == [str(installed)]
 
+    # One that is gone is none.
+    installed.unlink()
+    (candidate,) = search(python_path=(str(site),), user_directory=str(drop_in)).candidates
+    assert (candidate.path, candidate.twins) == (str(fetched), ())
+
 
 @needs_root
 def test_a_folder_of_a_stranger_stands_for_no_other_library(site, drop_in, tmp_path):

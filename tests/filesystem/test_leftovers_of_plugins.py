@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 import threading
@@ -62,6 +63,14 @@ def test_threads_of_python_are_left_out_and_so_is_the_first_of_a_forked_child():
         os._exit(0 if wait_until_idle(30) else 1)
     may_end.set()
     assert os.waitpid(child, 0)[1] == 0
+
+
+def test_where_the_system_does_not_tell_nobody_waits(monkeypatch):
+    def fails(_):
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(os, "listdir", fails)
+    assert not wait_until_idle(PATIENCE_S)
 
 
 # ---- Descriptors of a plugin's temporary files, which it deletes and leaves open ----

@@ -26,6 +26,18 @@ def test_a_file_that_tells_no_length_is_read_to_its_end(service):
         assert stream.read() == file.read_bytes()
 
 
+def test_first_bytes_come_with_the_open_file_or_with_none_where_it_ended(service, tmp_path):
+    fs, uri = service.filesystem(""), str(tmp_path / "f")
+    (tmp_path / "f").write_bytes(b"some text")
+    for n in (9, 10, SHORT_FILE - 1):
+        assert fs.read_first(uri, n) == (b"some text", None)
+    assert fs.open_count == 0
+    for n in (0, 4, SHORT_FILE):
+        data, file = fs.read_first(uri, n)
+        with file:
+            assert (data, file.read(0, 9)) == (b"some text"[:n], b"some text")
+
+
 @pytest.mark.parametrize(("name", "error"), [("missing", NotFoundError), ("d", ModularTFError)])
 def test_what_cannot_be_opened_is_told_with_plugin_path_and_operation(name, error, place):
     place.fs.create_dir(place / "d")

@@ -73,6 +73,8 @@ def test_python_factories_obey_the_same_rules(device_file, make_service):
     undo()
     assert {device.plugin for device in service.devices("NPU")} == {"c"}
     assert [record.name for record in service.plugins()] == ["c"]
+    with pytest.raises(KeyError):
+        service.report()["Factory"]
 
 
 def test_device_plugins_that_are_kept_out_are_named(fixture_device_plugin, make_service):

@@ -204,6 +204,19 @@ def test_a_wait_goes_on_as_long_as_an_owner_makes_progress(turn):
     waits.join()
 
 
+def test_no_wait_is_longer_than_twenty_timeouts(turn):
+    with taken(turn) as report_progress:
+        assert found_out(turn, timeout_s=0.02, check=report_progress) == ["a"]
+
+
+def test_a_new_owner_is_progress(turn, tmp_path):
+    """Who waits counts the timeout from then on."""
+    assert is_free(turn)
+    os.utime(tmp_path / "own" / "turn", (1, 1))
+    assert is_free(turn)
+    assert (tmp_path / "own" / "turn").stat().st_mtime > 1
+
+
 def test_who_waits_for_an_owner_without_progress_works_alone(turn):
     with taken(turn):
         assert found_out(turn, timeout_s=0.05, check=lambda: None) == ["a"]

@@ -207,6 +207,7 @@ def _wrong(before: World, step: Step, ok: bool, after: World) -> Iterator[str]:
     if amount == "file":
         behind = {rest: data for rest, data in behind.items() if not rest}
     contents = {data for data in (*moved.values(), *behind.values()) if data}
+    leads_to = _resolved(before[at], source)
 
     to, targets, reach = at, [], []
     if step.target is not None:
@@ -243,7 +244,8 @@ def _wrong(before: World, step: Step, ok: bool, after: World) -> Iterator[str]:
             replaced = new.get(where)
             in_target = place == to and any(_inside(where, one) for one in reach)
             if in_target and not (of_source and follows):
-                if replaced is not None and replaced in contents:
+                is_own = place == at and where == leads_to  # no link takes the place of its file
+                if replaced is not None and replaced in contents and not is_own:
                     continue
                 if does == "mirror" and replaced is None and _inside(where, followed):
                     continue
@@ -260,8 +262,7 @@ def _wrong(before: World, step: Step, ok: bool, after: World) -> Iterator[str]:
         if does in ("remove", "move"):
             left = {rest for rest in moved if after[at].get(source + rest) == moved[rest]}
             onto_itself = at == to and (
-                any(_inside(one, source) for one in targets)
-                or _resolved(before[at], source) in targets
+                any(_inside(one, source) for one in targets) or leads_to in targets
             )
             if left and not onto_itself:
                 yield f"left out in silence: {sorted(left)} of {source!r}"

@@ -101,6 +101,7 @@ class Case(NamedTuple):
         succeeds: True, False, or None for either.
         says: A part of the message.
         stays: All files are as they were afterwards.
+        arrives: Path and content of files that are at the target's place afterwards.
         places: Of source and target.
     """
 
@@ -110,6 +111,7 @@ class Case(NamedTuple):
     succeeds: bool | None = None
     says: str = ""
     stays: bool = False
+    arrives: tuple[tuple[str, str], ...] = ()
     places: tuple[int, int] = (STORE, STORE)
 
 
@@ -136,6 +138,9 @@ RULES = [
             for other in ("/", "./", "sub/../../d/")]),
     ("a file onto itself, by a command", ALL, CLI_FILE,
         [kept(TREE, "d/x.txt", "d/x.txt", "same file")]),
+    ("a file onto itself, spelt otherwise, by a command", SPELT, CLI_FILE,
+        [kept(TREE, "d/x.txt", f"d/{other}x.txt", "same file")
+            for other in ("/", "./", "sub/../../d/")]),
     ("a directory onto itself", ALL, (*verbs.COPIES_TREE, *verbs.MOVES_TREE, "cli sync --delete"),
         [Case(TREE, "d", "d")]),
     ("a directory onto itself, spelt otherwise", SPELT,
@@ -151,6 +156,10 @@ RULES = [
     ("a file and another name of it, by a command", LINKED, CLI_FILE,
         [*(kept(NAMED, source, "real/f") for source in ("link/f", "to_f")),
             *(kept(NAMED, "real/f", target, "same file") for target in ("link/f", "to_f"))]),
+    ("a directory of a list to a list", ALL, ("fsspec mv list", "fsspec mv tree list"),
+        [kept(TREE, "d", "new", "is a directory")]),
+    ("a link to a file onto it, by a rename", LINKED, ("gfile rename",),
+        [kept(NAMED, "to_f", "real/f")]),
     ("a directory into itself", ALL, INTO_ITSELF,
         [kept(TREE, "d", target) for target in ("d/sub", "d/sub/new", "d/new")]),
     ("a directory into itself, by a command", ALL, ("cli cp -r", "cli mv"),
@@ -232,9 +241,9 @@ RULES = [
     ("bytes that are no text", LINKED, ("cli cp -r", "cli sync", "cli mv", "cli rm -r",
         "gfile rmtree"), [done(BYTES, "t", "new")]),
     ("a directory in the place of a file", ("posix", "local", "ram", *KEYED), ("cli cp -r",),
-        [refused(TAKEN, "d", "e", "e/d/a")]),
+        [refused(TAKEN, "d", "e", "e/d/a", arrives=(("e/d/b", "2"),))]),
     ("a directory in the place of a file of a mirror", ("posix", "local", "ram", *KEYED),
-        ("cli sync",), [refused(TAKEN, "d", "e/d", "e/d/a")]),
+        ("cli sync",), [refused(TAKEN, "d", "e/d", "e/d/a", arrives=(("e/d/b", "2"),))]),
     ("a directory in the place of a file, for fsspec", SPELT, ("fsspec copy recursive",),
         [refused(TAKEN, "d", "e", "e/d/a")]),
     ("a directory far below the name of a file", KEYED, ("cli cp -r",),
@@ -270,6 +279,7 @@ def test_nothing_is_lost_and_it_ends_as_the_rule_says(stores, store, way, case):
     assert case.succeeds in (None, ended.ok), ended.said
     assert case.says in ended.said
     assert files[case.places[0]] == case.contents or not case.stays
+    assert set(case.arrives) <= files[case.places[1]].items()
     assert max(copies.values(), default=0) <= 2  # no copy of a copy
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from modular_tf.errors import PluginError
+from modular_tf.errors import ModularTFError, PluginError
 from modular_tf.service.configuration import Config
 from modular_tf.service.report import State
 from modular_tf.service.service import PluginService
@@ -16,14 +16,21 @@ from tests.fixtures.interrupts import call_at
 from tests.watching.conftest import PATIENCE_S, summary, write
 
 
+def replace_by_another(_, overwrite):
+    overwrite(variant="versioned-symbols", scheme="same")
+
+
+def remove(path, _):
+    Path(path).unlink()
+
+
 @pytest.mark.parametrize(
-    ("kind", "deed"),
-    [
-        ("replaced", lambda _, overwrite: overwrite(variant="versioned-symbols", scheme="same")),
-        ("removed", lambda path, _: Path(path).unlink()),
-    ],
+    ("kind", "deed", "serving"),
+    [("replaced", replace_by_another, {"same": "x"}), ("removed", remove, {})],
 )
-def test_the_old_generation_serves_what_is_open(kind, deed, service, put, overwrite):
+def test_the_old_generation_serves_what_is_open_until_the_service_is_closed(
+    kind, deed, serving, service, put, overwrite
+):
     path = put(scheme="same")
     service.watch().close()  # from now on files may be overwritten in place
     service.load("x")
@@ -37,12 +44,15 @@ def test_the_old_generation_serves_what_is_open(kind, deed, service, put, overwr
     deed(path, overwrite)
     assert summary(service.refresh()) == [(kind, "x", "loaded")]
 
+    assert service.schemes() == serving
     assert reader.read(0, 3) == b"old"
     writer.append(b"more")
     assert writer.tell() == 4
     writer.close()
-    reader.close()
     assert bytes(region.view()) == b"old"
+    service.close()
+    with pytest.raises(ModularTFError):
+        reader.read(0, 3)
 
 
 def test_the_old_generation_goes_on_until_nobody_holds_anything_of_it(service, put):

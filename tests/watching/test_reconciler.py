@@ -20,8 +20,8 @@ def state(number, ctime_ns=1):
 
 @pytest.fixture(autouse=True)
 def files_on_paper(monkeypatch):
-    """Let all files be whole."""
-    monkeypatch.setattr(module, "why_incomplete", lambda _path: None)
+    """Let all files be whole, but for one."""
+    monkeypatch.setattr(module, "why_incomplete", {"cut": "it is cut off"}.get)
 
 
 def reported(found, seen, now):
@@ -58,6 +58,15 @@ PROGRAMS = {
     "what came and went is not reported": (
         {"y": ONE},
         [(0, {"x": ONE}, []), (5, {"y": ONE}, [])],
+    ),
+    "what is unfinished is reported in the end": (
+        {},
+        [
+            (0, {"cut": ONE}, []),
+            (1, {"cut": ONE}, []),
+            (9.75, {"cut": ONE}, []),
+            (10, {"cut": ONE}, ["cut appeared"]),
+        ],
     ),
     "removals are reported first": (
         {"z": ONE},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import threading
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor, wait
 from types import SimpleNamespace
 
@@ -123,6 +124,21 @@ def test_a_file_that_is_closed_asks_its_server_no_more(store_of, end):
     getattr(writer, end)()
     writer.close()
     assert store.asked == (end == "close")
+
+
+def test_many_short_files_take_the_memory_of_their_bytes(store_of):
+    store = store_of(S3, refuses=False)
+    with store.new_writable_file("ram://b/d/f") as file:
+        file.append(bytes(1000))
+    tracemalloc.start()
+    try:
+        found = [store.read_file("ram://b/d/f") for _ in range(100)]
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert {len(data) for data in found} == {1000}
+    assert kept < 2 * 100 * 1000  # and not the block that each was read by
 
 
 def test_any_place_of_a_library_will_do(ram, monkeypatch):

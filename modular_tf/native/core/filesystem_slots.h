@@ -74,7 +74,7 @@ template <Slot slot>
 constexpr std::nullptr_t kMember = nullptr;
 #define MTF_SLOT(slot, texts, missing, worker, tensorflow) \
   template <>                                              \
-  constexpr auto kMember<Slot::slot> = &TF_FilesystemOps::slot;
+  inline constexpr auto kMember<Slot::slot> = &TF_FilesystemOps::slot;
 #include "filesystem_slots.def"
 
 // A function as one of another type, which its caller knows it to have.
