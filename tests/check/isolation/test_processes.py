@@ -72,7 +72,9 @@ def test_processes_can_be_used_again_and_end():
     with CheckProcesses(Limits(jobs=2)) as processes:
         results = processes.run([job, job])
         assert len(processes._lanes) == 1
-        os.kill(processes._zygotes.warm()._process.pid, signal.SIGKILL)
+        zygote = processes._zygotes.warm()._process.pid
+        os.kill(zygote, signal.SIGKILL)
+        os.waitid(os.P_PID, zygote, os.WEXITED | os.WNOWAIT)  # its watcher does nothing from now on
         results += processes.run([job])
         scratch = processes._scratch
 
