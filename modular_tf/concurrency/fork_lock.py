@@ -12,7 +12,8 @@ class ForkLock(RLock):  # type: ignore[misc]
 
     Interrupt: taking and releasing it are calls of C, between which and the body of `with` no
     signal handler runs; a handler that raises never leaves it taken. Do not surround it with a
-    context manager written in Python, whose own lines a handler may interrupt.
+    context manager written in Python, whose own lines a handler may interrupt. Python 3.14
+    alone runs handlers there, and one that raises leaves the lock taken (python/cpython#148874).
 
     Signal handlers and finalizers may run in the middle of the body, in the same thread, and take
     the lock again. So what it guards has to be consistent at every call that the body makes.
