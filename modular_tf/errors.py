@@ -117,9 +117,18 @@ class ModularTFError(Exception):
         return self.message
 
     def __reduce__(self) -> tuple[Any, ...]:
-        names = ("code", "plugin", "path", "operation", "rule")
-        attributes = {name: getattr(self, name) for name in names}
-        return _rebuild, (type(self), self.message, attributes, self.undeleted)
+        return _rebuild, (
+            type(self),
+            self.message,
+            {
+                "code": self.code,
+                "plugin": self.plugin,
+                "path": self.path,
+                "operation": self.operation,
+                "rule": self.rule,
+            },
+            self.undeleted,
+        )
 
 
 def _describe(error: OSError, number: int | None, message: str, path: str | None) -> None:

@@ -36,8 +36,6 @@ KERNEL_COLUMNS = (
 )
 """The columns of a kernel's JSON object in tables."""
 
-_KERNEL = ("op", "device_type", "name", "priority", "label", "asynchronous", "plugin")
-_ATTR = ("name", "kind", "is_list", "minimum", "has_default")
 _MOST_SHOWN = 6
 _PROPERTIES = (
     *("is_stateful", "is_commutative", "is_aggregate"),
@@ -48,8 +46,17 @@ _PROPERTIES = (
 def kernel_as_dict(kernel: KernelRegistration) -> dict[str, Any]:
     """Return a kernel as a JSON object."""
     types = [{"attr": attr, "type": kind.name} for attr, kind in kernel.constraint_pairs]
-    plain = {name: getattr(kernel, name) for name in _KERNEL}
-    return {**plain, "constraints": types, "host_args": list(kernel.host_args)}
+    return {
+        "op": kernel.op,
+        "device_type": kernel.device_type,
+        "name": kernel.name,
+        "constraints": types,
+        "host_args": list(kernel.host_args),
+        "priority": kernel.priority,
+        "label": kernel.label,
+        "asynchronous": kernel.asynchronous,
+        "plugin": kernel.plugin,
+    }
 
 
 def definition_as_dict(definition: OpDefinition) -> dict[str, Any]:
@@ -63,8 +70,12 @@ def definition_as_dict(definition: OpDefinition) -> dict[str, Any]:
     }
     attrs = [
         {
-            **{name: getattr(attr, name) for name in _ATTR},
+            "name": attr.name,
+            "kind": attr.kind,
+            "is_list": attr.is_list,
             "allowed": _as_json(attr.allowed),
+            "minimum": attr.minimum,
+            "has_default": attr.has_default,
             "default": _as_json(attr.default) if attr.has_default else None,
             "is_inferred": attr.name in definition.inferred_attrs,
         }

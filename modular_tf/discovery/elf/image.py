@@ -18,17 +18,26 @@ OWN_MACHINE = {"x86_64": 62, "aarch64": 183}.get(os.uname().machine, 0)
 """The number of the machine that this process runs on; 0 for one that is not supported."""
 
 _MACHINES = {
+    2: "sparc",
     3: "i386",
+    4: "m68k",
     8: "mips",
+    15: "parisc",
+    20: "ppc",
     21: "ppc64",
     22: "s390x",
     40: "arm",
+    42: "sh",
+    43: "sparc64",
+    50: "ia64",
     62: "x86-64",
     183: "aarch64",
     190: "cuda",
     224: "amdgpu",
     243: "riscv",
+    247: "bpf",
     258: "loongarch",
+    0x9026: "alpha",
 }
 
 _MAGICS = (
