@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import weakref
 from _thread import RLock
 
@@ -13,7 +14,7 @@ class ForkLock(RLock):  # type: ignore[misc]
     Interrupt: taking and releasing it are calls of C, between which and the body of `with` no
     signal handler runs; a handler that raises never leaves it taken. Do not surround it with a
     context manager written in Python, whose own lines a handler may interrupt. Python 3.14
-    alone runs handlers there, and one that raises leaves the lock taken (python/cpython#148874).
+    alone runs handlers there (python/cpython#148874), and takes the lock by a method of its own.
 
     Signal handlers and finalizers may run in the middle of the body, in the same thread, and take
     the lock again. So what it guards has to be consistent at every call that the body makes.
@@ -26,6 +27,21 @@ class ForkLock(RLock):  # type: ignore[misc]
 
     def __init__(self) -> None:
         _locks.add(self)
+
+    if sys.version_info[:2] == (3, 14):
+
+        def __enter__(self) -> bool:
+            """Take the lock; an interrupt gives it back, unless a second one comes in that moment.
+
+            No handler runs between the return of a method in Python and the body of `with`.
+            """
+            before = self._recursion_count()
+            try:
+                return self.acquire()
+            except BaseException:
+                if self._recursion_count() > before:
+                    self.release()
+                raise
 
     @property
     def is_held_by_this_thread(self) -> bool:
