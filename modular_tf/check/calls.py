@@ -33,8 +33,8 @@ _listener: Callable[[str], None] = _discard
 """Of this process, as the plugin is: a crash or a hang has a name by the last call announced."""
 
 
-def listen(listener: Callable[[str], None]) -> None:
-    """Announce every call to a function, which must not raise. [before any call]"""
+def listen(listener: Callable[[str], None] = _discard) -> None:
+    """Announce every call from now on to a function, which must not raise; without one to none."""
     global _listener  # noqa: PLW0603  (of this process)
     _listener = listener
 

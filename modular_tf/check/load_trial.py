@@ -83,7 +83,7 @@ def _load(target: Target, ends: Sequence[int], parent: int) -> NoReturn:
         become_child((words, words, ends[2]), parent)
         dump_no_core()
         report = Report()
-        listen(lambda _: None)
+        listen()
         threads, start = _threads(), time.monotonic()
         library = map_file(target.path, target.companions, target.absent)
         step = {"threads": _threads() - threads, "seconds": time.monotonic() - start}

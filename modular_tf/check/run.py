@@ -267,6 +267,8 @@ def tried_here(
                     on_outcome(outcomes[-1])
     except KeyboardInterrupt:
         raise InterruptedRun(CheckRun(tuple(outcomes))) from None
+    finally:
+        listen()
     return outcomes
 
 

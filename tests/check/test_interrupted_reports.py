@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from modular_tf.check import run as run_module
+from modular_tf.check.calls import CallJournal
 from modular_tf.check.job import Limits
 from modular_tf.check.outcome import Outcome, Pass, Verdict
 from modular_tf.check.plan import candidates_of
@@ -63,3 +64,5 @@ def test_an_interrupt_of_checks_in_this_process_leaves_the_outcomes():
 
     assert report.interrupted
     assert [plugin.outcomes for plugin in report.plugins] == [tuple(found)]
+    CallJournal().enter("a call after the run")  # which is announced to nobody
+    assert len(found) == 1

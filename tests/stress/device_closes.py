@@ -188,6 +188,9 @@ class Round:
 
     def _look_at_the_end(self) -> None:
         gc.collect()
+        # The last callback has what it closes over until its thread goes on, or ends.
+        while any(thread.name.startswith("callbacks of ") for thread in threading.enumerate()):
+            time.sleep(0.001)
         await_ends()
         self.problems += [f"{self._name}: {fault}" for fault in self._plugin.faults]
         if self._plugin.left:
