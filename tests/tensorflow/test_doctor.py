@@ -28,7 +28,8 @@ from tests.fixtures.tensorflow import VERSION as TENSORFLOW
 from tests.tensorflow.bad_libraries import CASES, MARK, source
 from tests.tensorflow.conftest import linked_site
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("doctor in tensorflow")]
+pytestmark = pytest.mark.timeout(300)
+_ONE_PROCESS = pytest.mark.xdist_group("doctor in tensorflow")  # that of `trials`
 
 # The outcomes of a run's sample, whose files lie beside each other.
 _SAMPLE = {
@@ -158,6 +159,7 @@ def _plain(message):
     return re.sub(r"/[^\s:]+", lambda path: os.path.normpath(path[0]), message)
 
 
+@_ONE_PROCESS
 @BEYOND_THE_SAMPLE
 @pytest.mark.parametrize("name", _BY_NAME)
 def test_what_tensorflow_does_is_reported(trials, name):
@@ -175,6 +177,7 @@ def test_what_tensorflow_does_is_reported(trials, name):
         assert status == 1
 
 
+@_ONE_PROCESS
 def test_each_file_is_reported_as_tensorflow_does_with_it_alone(trials, site, tmp_path):
     """What aborts runs in no process of ours, what is not trusted in none at all."""
     plugins = site / "tensorflow-plugins"
