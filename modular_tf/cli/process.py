@@ -66,25 +66,27 @@ class _Output(io.BufferedWriter):
 
     No code of Python stands between the buffer and the file: an interrupt there would leave bytes
     in the buffer that are written already, and they would be written twice.
+
+    Python may flush it when it has cleared this module already. So names of the module are used
+    only where that fails.
     """
 
     def write(self, data: Buffer, /) -> int:
-        with _as_failure_of_output():
+        try:
             return super().write(data)
+        except OSError as error:
+            raise _failure_of_output(error) from None
 
     def flush(self) -> None:
-        with _as_failure_of_output():
+        try:
             super().flush()
+        except OSError as error:
+            raise _failure_of_output(error) from None
 
 
-@contextmanager
-def _as_failure_of_output() -> Iterator[None]:
-    try:
-        yield
-    except BrokenPipeError as error:
-        raise ReaderGoneError(error.errno, error.strerror) from None
-    except OSError as error:
-        raise OutputError(error.errno, error.strerror) from None
+def _failure_of_output(error: OSError) -> OSError:
+    kind = ReaderGoneError if isinstance(error, BrokenPipeError) else OutputError
+    return kind(error.errno, error.strerror)
 
 
 _outlook: int = Exit.DONE

@@ -24,6 +24,16 @@ def test_python_m_and_the_installed_command_are_the_same(mtf_process):
     assert mtf_process("devices", "NOBODY").code == 3
 
 
+def test_the_end_of_the_process_says_nothing():
+    """Python 3.14 reports what fails in a finalizer; earlier ones do in their development mode."""
+    variables = {**os.environ, "PYTHONDEVMODE": "1"}
+    command = [*COMMAND, "--version"]
+    said = subprocess.run(command, env=variables, capture_output=True, text=True, check=True)
+
+    assert said.stdout.startswith("modular-tf ")
+    assert said.stderr == ""
+
+
 def test_an_interrupt_writes_nothing_twice(run_forked):
     child = run_forked("""
         import sys
