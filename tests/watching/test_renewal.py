@@ -76,7 +76,8 @@ def test_a_change_of_a_loose_file_reads_no_library_of_an_unpacked_wheel(
     known, read[:] = list(read), []
 
     assert summary(service.refresh([put(scheme="second")])) == [("appeared", "x", "loaded")]
-    assert sorted(known) == ["libwheel.so", "libz.so"]
+    # In the first process that searches this environment also those that are installed in it.
+    assert {"libwheel.so", "libz.so"} <= set(known)
     assert read == []
 
 
