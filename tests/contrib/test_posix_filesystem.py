@@ -32,6 +32,12 @@ def test_the_time_of_a_change_has_every_nanosecond(disk):
     assert disk.call("stat", FILE).mtime_nsec == 1_234_567_890_123_456_789
 
 
+def test_a_time_beyond_64_bits_of_nanoseconds_is_the_latest_that_they_hold(disk):
+    os.utime(disk / FILE, (10_000_000_000, 10_000_000_000))  # in 2286, where the disk keeps that
+    kept = (disk / FILE).stat().st_mtime_ns
+    assert disk.call("stat", FILE).mtime_nsec == min(kept, 2**63 - 1)
+
+
 # ---- deletions ----
 
 

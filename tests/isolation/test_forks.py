@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
 from modular_tf.native.preloading import preloaded, with_preloaded
 from tests.fixtures.compiler import compile_object, link_library
 from tests.isolation.hostile_plugin import hostile_plugin
@@ -102,10 +104,28 @@ _FORKED_WHILE_A_PROCESS_STARTS = """
             first = answer()
             if not children[-1]:
                 again = answer()
-                if (first, again) != ("LD-140", False):
+                if (first, again) != (False, False):
                     print("in the child:", first, again, flush=True)
                 os._exit(7)
             print(first, os.waitstatus_to_exitcode(os.waitpid(children[-1], 0)[1]))
+"""
+
+_FORKED_WHILE_THE_FIRST_PROCESS_STARTS = """
+    import os
+    import sys
+    import pytest
+    from tests.fixtures.interrupts import call_at
+    from tests.isolation.conftest import isolated
+
+    children = []
+    with isolated(isolation="none") as service:
+        call_at(pytest.MonkeyPatch(), sys.argv[1], "before", lambda: children.append(os.fork()))
+        made = service.instance("ram", name="one", environment={})
+        made.create_dir("ram://folder")
+        print(made.path_exists("ram://folder"), flush=True)
+    if children == [0]:
+        os._exit(7)
+    print(os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]))
 """
 
 _FORKED_WHILE_A_CHANNEL_IS_MADE = """
@@ -161,6 +181,21 @@ def test_a_child_that_is_forked_while_a_process_starts_leaves_that_to_its_parent
     held = {"HOSTILE_HELD": str(tmp_path / "held")}
     child = run_forked(_FORKED_WHILE_A_PROCESS_STARTS, hostile_plugin(), env=held)
     assert child.stdout == "False 7\n" * 5
+
+
+_STEPS_OF_A_START = (
+    "modular_tf.processes.zygote_process:ZygoteProcess.wait_until_ready",
+    "modular_tf.processes.zygote_process:ZygoteProcess.new_watcher",
+    "modular_tf.processes.zygote_process:Lane.give",
+    "modular_tf.isolation.worker_process:WorkerProcess._wait_for",
+    "modular_tf.isolation.worker_process:WorkerProcess.wait_for_offer",
+)
+
+
+@pytest.mark.parametrize("step", _STEPS_OF_A_START)
+def test_a_child_that_a_signal_handler_forks_during_a_start_starts_its_own(run_forked, step):
+    child = run_forked(_FORKED_WHILE_THE_FIRST_PROCESS_STARTS, step)
+    assert child.stdout == "True\nTrue\n7\n"
 
 
 def test_the_end_of_a_worker_is_seen_though_a_child_has_its_end_of_a_channel(run_python):

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import gc
+import os
+import signal
+import socket
+import threading
 from itertools import islice
 
 import pytest
 
 from modular_tf.isolation.worker import worker_of
-from tests.fixtures.interrupts import interrupt, points
+from tests.fixtures.interrupts import Interrupt, interrupt, points
 from tests.fixtures.matrices import sampled
 from tests.isolation.conftest import descriptors, isolated, wait_until
 
@@ -58,6 +62,36 @@ def test_an_interrupt_at_any_point_of_a_start_leaves_neither_sockets_nor_a_name_
                 one.close()
             start(other).close()
         assert point > 10 * _STRIDE
+    wait_until(lambda: _open_now() <= before)
+
+
+@_IN_FINALIZERS
+def test_an_interrupt_while_a_socket_is_sent_leaves_it_to_nobody(service, monkeypatch):
+    """The thread that sends it to the watcher ends after the start that it belongs to."""
+
+    def raise_interrupt(*_):
+        raise Interrupt
+
+    sends, given_up, threads = socket.send_fds, threading.Event(), []
+
+    def send(connection, buffers, descriptors):
+        sends(connection, buffers, descriptors)
+        if buffers == [b"c"]:  # the watcher has its end
+            threads.append(threading.current_thread())
+            os.kill(os.getpid(), signal.SIGUSR1)
+            given_up.wait()
+
+    before = _open_now()
+    monkeypatch.setattr(socket, "send_fds", send)
+    previous = signal.signal(signal.SIGUSR1, raise_interrupt)
+    try:
+        with pytest.raises(Interrupt):
+            _named(service)
+    finally:
+        signal.signal(signal.SIGUSR1, previous)
+        given_up.set()
+    (thread,) = threads
+    thread.join()
     wait_until(lambda: _open_now() <= before)
 
 

@@ -142,13 +142,15 @@ def test_a_process_and_its_child_remove_their_own_folders(code, run_forked, aski
     assert list(temporary.iterdir()) == []
 
 
-def test_what_killed_processes_left_is_removed_later(run_forked, asking, temporary):
+@pytest.mark.parametrize("left_at", [1, 2**32], ids=["past", "future"])
+def test_what_killed_processes_left_is_removed_later(run_forked, asking, temporary, left_at):
+    """Also what they left before a clock was set back."""
     run_forked(_LOAD_ALONE + "    os._exit(0)", *asking)
     (left,) = temporary.iterdir()
     run_forked(_LOAD_BESIDE, *asking)
     assert list(temporary.iterdir()) == [left], "it may belong to a process that has just begun"
 
-    os.utime(left, (1, 1))
+    os.utime(left, (left_at, left_at))
     run_forked(_LOAD_ALONE, *asking)
 
     assert list(temporary.iterdir()) == []

@@ -4,6 +4,7 @@ import json
 import logging
 import sqlite3
 from contextlib import closing
+from itertools import count
 
 import pytest
 
@@ -17,6 +18,12 @@ from modular_tf.service.storage.notes import Note, Notes
 from modular_tf.service.storage.private_directory import PrivateDirectory
 from modular_tf.service.storage.quarantine import QuarantineStore
 from tests.quarantine.conftest import INCIDENT, OTHER_SHA256, SHA256
+
+
+@pytest.fixture(autouse=True)
+def _steady_clock(monkeypatch):
+    """Entries are listed by their times, and the clock of this machine may be set back."""
+    monkeypatch.setattr(quarantine_memory, "time", map(float, count(1)).__next__)
 
 
 def memory():

@@ -5,6 +5,7 @@ import os
 
 import pytest
 
+from modular_tf.codec import decode, encode
 from modular_tf.discovery import file_identity
 from modular_tf.discovery.file_identity import (
     SETTLED_AFTER_NS,
@@ -127,6 +128,16 @@ def test_a_file_of_the_future_is_read(seen, changed, set_clock, reads, seen_afte
     assert see_again(seen) is not None
     assert len(reads) == 1
     assert see_again(seen._replace(sha256="0" * 64)) is None
+
+
+@pytest.mark.parametrize("seconds", [2**62, 2**40, -1, -(2**62)])
+def test_any_time_of_a_file_reaches_other_processes(seen, seconds):
+    """Some file systems keep seconds in 64 bits, and a wrong clock, or an archive, writes any."""
+    time_ns = seconds * SECOND_NS
+    identity = seen.identity._replace(mtime_ns=time_ns, ctime_ns=time_ns)
+    far = seen._replace(identity=identity, seen_ns=time_ns)
+
+    assert decode(SeenFile, encode(far)) == far
 
 
 def test_a_file_with_new_times_or_a_copy_in_its_place_is_the_same(file, seen):

@@ -84,7 +84,7 @@ def read_slowly(make_service, plugin_file, tmp_path, monkeypatch, held):
         path = plugin_file("plugins/large.so", scheme="large")
         if reader == "refresh, what is known":  # since it changed a moment ago
             held.name = "old.so"
-            monkeypatch.setattr(file_identity, "SETTLED_AFTER_NS", 60_000_000_000)
+            monkeypatch.setattr(file_identity, "SETTLED_AFTER_NS", 10**18)
         monkeypatch.setattr(file_identity, "sha256_of", held.sha256_of)
         reading = threads.submit(READERS[reader], service, str(path))
         assert held.begun.wait(ENOUGH_S)
