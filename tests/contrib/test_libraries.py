@@ -20,14 +20,6 @@ ENTRIES = {
     "opencl_kernels": "TF_InitKernel",
 }
 INSTALLED = ("posix_filesystem", "ram_filesystem", "host_device")
-OF_STATUSES = {
-    "TF_NewStatus",
-    "TF_DeleteStatus",
-    "TF_SetStatus",
-    "TF_SetStatusFromIOError",
-    "TF_GetCode",
-    "TF_Message",
-}
 
 
 def path_of(name):
@@ -47,13 +39,6 @@ def test_a_library_shows_its_entry_point_and_needs_no_library_of_a_host(name):
     assert [line.split()[-1] for line in shown] == [ENTRIES[name]]
     assert needed
     assert not [line for line in needed if "tensorflow" in line or "modular_tf" in line]
-
-
-@pytest.mark.parametrize("name", INSTALLED)
-def test_a_library_without_kernels_asks_for_statuses_alone(name):
-    undefined = output_of("nm", "-D", "--undefined-only", path_of(name))
-
-    assert {line.split()[-1] for line in undefined if "TF_" in line} <= OF_STATUSES
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import resource
-import threading
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -53,7 +52,7 @@ def test_the_deletion_of_a_link_deletes_nothing_behind_it(disk, target):
     assert not (disk / "full").exists()
 
 
-@pytest.mark.parametrize("path", ["/", "//", ".", "..", "../.."])
+@pytest.mark.parametrize("path", ["//", ".", "../.."])
 def test_the_deletion_of_what_cannot_go_is_refused(disk, path, monkeypatch):
     monkeypatch.chdir(disk / "full")  # what a fault deletes is the test's own
     before = disk.tree()
@@ -145,28 +144,24 @@ def test_a_full_disk_is_reported_by_close_at_the_latest_and_from_then_on(disk, s
             file.close()
 
 
-def test_a_failing_read_names_the_file(disk):
+def test_a_file_that_cannot_be_read_or_mapped_is_not_called_short_or_missing(disk):
     with disk.fs.new_random_access_file("/proc/self/mem") as file:
         with pytest.raises(ModularTFError, match="/proc/self/mem") as raised:
             file.read(0, 16)
         assert not isinstance(raised.value, OutOfRangeError)
-
-
-def test_a_file_that_cannot_be_mapped_is_not_called_missing(disk):
     with pytest.raises(UnimplementedError):
         disk.fs.new_read_only_memory_region_from_file("/sys/devices/system/cpu/online")
 
 
 def test_a_pipe_is_written_and_synced(disk):
     os.mkfifo(disk / "pipe")
-    received = []
-    reader = threading.Thread(target=lambda: received.append(disk.read("pipe")))
-    reader.start()
+    reader = os.open(disk / "pipe", os.O_RDONLY | os.O_NONBLOCK)
     with disk.call("new_writable_file", "pipe") as file:
         file.append(b"through")
         file.sync()
-    reader.join()
-    assert received == [b"through"]
+    disk.call("copy_file", FILE, "pipe")
+    assert os.read(reader, 99) == b"through" + CONTENT
+    os.close(reader)
 
 
 # ---- renames ----
@@ -221,10 +216,8 @@ def test_a_rename_to_a_link_to_it_from_another_disk_is_refused(disk):
     [
         ("[!a-f]*", ["other"]),
         ("fu*/in*", ["full/inner"]),
-        ("file/*", []),
         ("[", []),
         (r"dir/a\*b", ["dir/a*b"]),
-        ("dir/a[*]b", ["dir/a*b"]),
         ("dir/t?st", ["dir/täst"]),
         ("*", ["dir", "empty", "file", "full", "other"]),
     ],

@@ -40,28 +40,18 @@ def write(fs, uri, data, slot="new_writable_file"):
     ("uri", "path"),
     [
         ("ram://", "/"),
-        ("ram:///", "/"),
         ("ram://a", "/a"),
-        ("ram:///a", "/a"),
         ("ram://a/./b//c/../d/", "/a/b/d"),
         ("ram://h/../../x", "/x"),
         ("/a/b/", "/a/b"),
-        ("a", "/a"),
         ("", "/"),
         ("ram://a%2e/?q#f \\é", "/a%2e/?q#f \\é"),
-        ("ram://..x/...", "/..x/..."),
         ("ram://" + "n" * 4096, "/" + "n" * 4096),
     ],
 )
 def test_a_uri_is_a_path_whose_first_name_may_stand_for_a_host(ram, uri, path):
     assert ram.translate_name(uri) == path
     assert ram.translate_name(path) == path
-
-
-def test_the_time_of_a_change_is_no_number_of_milliseconds(ram, root):
-    for name in ("a", "b"):
-        write(ram, f"{root}/{name}", CONTENT)
-    assert any(ram.stat(f"{root}/{name}").mtime_nsec % 1_000_000 for name in ("a", "b"))
 
 
 def test_the_root_stays(ram, root):

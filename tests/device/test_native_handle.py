@@ -54,15 +54,6 @@ def test_the_handle_is_the_plugins_and_the_stream_is_busy_after_the_block(device
     assert not stream.may_have_work
 
 
-def test_reading_an_array_waits_for_the_work(recording, device, stream):
-    array = device.put(b"bytes")
-    with stream.native_handle(array) as handle:
-        assert handle
-    recording.clear()
-    array.to_bytes()
-    assert recording.calls[:2] == ["create_event", "record_event s1 e2"]
-
-
 def test_a_stream_that_is_closed_inside_is_destroyed_after_the_block(recording, stream):
     with stream.native_handle():
         stream.close()

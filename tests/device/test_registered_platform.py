@@ -96,14 +96,8 @@ def session():
         yield running
 
 
-def test_counts_of_a_session_cut_what_is_listed(session):
-    assert [device.name for device in session.devices("NPU")] == ["NPU:0"]
-    with pytest.raises(NotFoundError):
-        session.device("NPU:1")
-
-
 def test_full_names_begin_with_the_prefix_of_a_session(session):
-    (device,) = session.devices("NPU")
+    (device,) = session.devices("NPU")  # of three, by its count
 
     assert device.full_name == f"{PREFIX}/device:NPU:0"
     for name in (device.full_name, "/job:worker/task:3/device:NPU:0", "/device:NPU:0"):
@@ -111,12 +105,3 @@ def test_full_names_begin_with_the_prefix_of_a_session(session):
     for other in ("/job:localhost", "/job:worker/task:0", "/job:ps/replica:0"):
         with pytest.raises(NotFoundError, match="another process than /job:worker"):
             session.device(f"{other}/device:NPU:0")
-
-
-def test_without_a_cluster_the_process_is_localhost():
-    with PluginService(bundled=False) as service:
-        service.register_device_factory(Chips("CHIPS"))
-        device = service.device("NPU:0")
-
-        assert device.full_name == "/job:localhost/replica:0/task:0/device:NPU:0"
-        assert service.device(device.full_name) is device

@@ -8,7 +8,6 @@ from contextlib import suppress
 
 import pytest
 
-from modular_tf.device.streams.timer import HostClockTimer
 from modular_tf.errors import InternalError, ResourceExhaustedError
 from tests.device.recording import Callbacks
 from tests.fixtures.interrupts import Interrupt, interrupt, points
@@ -33,20 +32,6 @@ def test_a_callback_that_was_refused_is_not_called_and_the_next_one_is(
 
     assert thread_starts.has_failed
     assert called == ["taken"]
-
-
-@pytest.mark.parametrize("how", FAILURES)
-def test_a_timer_that_was_refused_can_be_tried_again(how, thread_starts, host_device):
-    stream = host_device.create_stream()
-    with HostClockTimer(host_device.executor) as timer:
-        thread_starts.fail(how, "callbacks of")
-        with suppress(ResourceExhaustedError, Interrupt):
-            timer.start(stream)
-        timer.start(stream)
-        timer.stop(stream)
-        stream.block_until_done()
-
-        assert timer.nanoseconds >= 0
 
 
 @pytest.mark.parametrize("how", [how for how in FAILURES if "interrupted" not in how])

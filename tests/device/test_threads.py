@@ -4,7 +4,6 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 from modular_tf.device.registry import DeviceRegistry
-from modular_tf.errors import ClosedError
 
 THREADS = 8
 
@@ -30,23 +29,6 @@ def test_a_device_is_created_once_and_one_object_for_all_threads(steered, platfo
     registry.register(platform, plugin="steered")
     listings = together(registry.devices)
     assert len({tuple(map(id, devices)) for devices in listings}) == 1
-
-
-def test_closing_while_others_ask_ends_in_typed_errors(steered):
-    platform = steered.load()
-
-    def ask_until_closed():
-        try:
-            while True:
-                platform.device_details(platform.device_count() - 1)
-        except ClosedError:
-            return True
-
-    closer = threading.Timer(0.05, platform.close)
-    closer.start()
-    assert together(ask_until_closed) == [True] * THREADS
-    closer.join()
-    assert steered.calls[-1] == "destroy_platform_fns"
 
 
 def test_loading_and_closing_in_parallel_keeps_init_and_destroy_in_pairs(steered):

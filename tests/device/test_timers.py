@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 
 import pytest
@@ -80,22 +79,6 @@ def test_the_hosts_clock_stands_in(recording, left_out):
             timer.stop(stream)
             assert timer.nanoseconds >= 0
         assert not {"create_timer", "start_timer"} & {call.split()[0] for call in recording.calls}
-
-
-def test_the_hosts_clock_waits_for_the_stream(recording, clocked):
-    stream, timer, found = clocked.create_stream(), clocked.create_timer(), []
-    timer.start(stream)
-    recording.say_of_events(EventStatus.PENDING)
-    timer.stop(stream)
-    recording.clear()
-    reader = threading.Thread(target=lambda: found.append(timer.nanoseconds))
-    reader.start()
-    while not recording.count("get_event_status"):
-        assert reader.is_alive()
-    assert found == []
-    recording.say_of_events(EventStatus.COMPLETE)
-    reader.join()
-    assert found[0] >= 0
 
 
 @pytest.mark.parametrize("failure", ["without calling back", "ERROR"])

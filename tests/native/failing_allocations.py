@@ -183,8 +183,8 @@ def device_steps(_plugin):
         "picture": lambda arena: arena.picture(),
         "close": lambda arena: arena.close(),
     }.items():
-        yield f"arena: {name}", (lambda: Arena(HostMemory().source, 64 << 20), arena_call)
-    yield "make an arena", (HostMemory, lambda memory: Arena(memory.source, 1 << 20))
+        yield f"arena: {name}", (lambda: Arena(HostMemory(), 64 << 20), arena_call)
+    yield "make an arena", (HostMemory, lambda memory: Arena(memory, 1 << 20))
 
 
 def call_back(stream):

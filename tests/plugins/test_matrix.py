@@ -15,8 +15,3 @@ def test_sources_and_list_name_the_same_variants(family):
     listed = [name for name, variant in variants(family).items() if variant.in_a_table]
 
     assert sorted(re.findall(r'^    \{"([^"]+)", ', sources, re.MULTILINE)) == sorted(listed)
-
-
-def test_schemes_make_different_libraries_and_a_companion_lies_beside_its_plugin(fixture_plugin):
-    assert fixture_plugin("good", scheme="one") != fixture_plugin("good", scheme="two")
-    assert fixture_plugin("companion").with_name("libfixture_companion.so").is_file()
