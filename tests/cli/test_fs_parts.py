@@ -64,15 +64,6 @@ def test_any_lines_in_any_blocks(monkeypatch):
             assert b"".join(first_lines(Noted(content), count)) == b"".join(wanted)
 
 
-def test_no_more_than_needed_is_read():
-    content = b"".join(LINES) * 10
-    first, last = Noted(content), Noted(content)
-
-    assert b"".join(first_lines(first, 10)) == b"".join(LINES[:10])
-    assert b"".join(last_lines(last, 10, len(content))) == b"".join(LINES[-10:])
-    assert (first.n_read, last.n_read) == (2**16, 2**16)
-
-
 def test_ten_lines_are_usual_and_bytes_may_have_a_unit(mtf, file):
     content = file.read_bytes()
 

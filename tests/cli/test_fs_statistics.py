@@ -50,11 +50,9 @@ def served(mtf, monkeypatch):
     ("words", "shown"),
     [
         (["ls", "-l"], ["file\t3", "file\t2"]),
-        (["ls", "--json"], ['"size": 3']),
         (["ls", "-R"], ["one", "three"]),
         (["du"], [f"1\t{ROOT}/d", f"6\t{ROOT}"]),
         (["find", "--min-size", "2"], [f"{ROOT}/three", f"{ROOT}/two"]),
-        (["find", "--name", "o*"], [f"{ROOT}/d/one"]),
     ],
 )
 def test_listed_statistics_are_not_asked_again(served, words, shown):
@@ -69,28 +67,12 @@ def test_listed_statistics_are_not_asked_again(served, words, shown):
 
 
 @pytest.mark.parametrize("offered", [(), OFFERED])
-@pytest.mark.parametrize(
-    "words", [["ls"], ["find", "--max-depth", "1", "--name", "t*"], ["find", "--max-depth", "1"]]
-)
+@pytest.mark.parametrize("words", [["ls"], ["find", "--max-depth", "1", "--name", "t*"]])
 def test_only_names_are_asked_where_only_names_are_shown(served, words, offered):
     assert served.run(*words, ROOT, offered=offered).code == 0
 
     assert served.asked("stat", "is_directory") == [ROOT]
     assert served.asked(*OFFERED) == []
-
-
-@pytest.mark.parametrize("words", [["ls", "-R"], ["find", "--type", "f"]])
-def test_only_kinds_are_asked_where_only_kinds_are_shown(served, words):
-    served.store.is_directory = lambda uri: (
-        served.store.statistics_of(served.store.enter("is_directory", uri)).is_directory
-    )
-    ended = served.run(*words, ROOT, offered=("is_directory",))
-
-    assert ended.code == 0
-    assert served.asked("stat") == [ROOT]
-    assert sorted(served.asked("is_directory")) == [
-        f"{ROOT}/d", f"{ROOT}/d/one", f"{ROOT}/three", f"{ROOT}/two",
-    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("is_source", [False, True])
