@@ -194,12 +194,21 @@ def data_type(value: Any) -> DataType:
     return _by_class(value) if isinstance(value, type) else _by_dtype(value)
 
 
+def imported_numpy() -> Any:
+    """Return numpy where it was imported, else None; waits for a thread that is importing it."""
+    if sys.modules.get("numpy") is None:
+        return None
+    import numpy as np  # noqa: PLC0415  (only where that was done already)
+
+    return np
+
+
 def _by_class(value: type) -> DataType:
     """Return the type of a scalar type, as `bool` and `numpy.float32` are."""
     known = _BY_CLASS.get(value)
     if known is not None:
         return known
-    numpy = sys.modules.get("numpy")
+    numpy = imported_numpy()
     if numpy is None or not issubclass(value, numpy.generic):
         raise TypeError(f"{value.__name__} names no data type; write a width, as in 'float32'")
     return _by_dtype(numpy.dtype(value))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
@@ -972,7 +971,7 @@ class DeviceArray(Tensor):
             TypeError: Neither numpy nor ml_dtypes has such elements.
             ModuleNotFoundError: numpy, or ml_dtypes for the types that only it has, is missing.
         """
-        numpy = sys.modules.get("numpy") or import_module("numpy")
+        numpy = import_module("numpy")
         dtype = _numpy_dtype(self.dlpack_dtype)
         if out is None:
             out = numpy.empty(self.shape, dtype)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from array import array as elements_of
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from modular_tf.abi.data_types import DATA_TYPES, DataType, by_name
+from modular_tf.abi.data_types import DATA_TYPES, DataType, by_name, imported_numpy
 from modular_tf.device.arrays.array_content import (
     MOST_DIMENSIONS,
     NUMBERS,
@@ -145,7 +144,7 @@ def _is_text(value: Any, expected: DataType | None) -> bool:
         return True
     if isinstance(value, bytes):
         return expected is STRING
-    numpy = sys.modules.get("numpy")  # an array of numpy's exists only where that was imported
+    numpy = imported_numpy()  # an array of numpy's exists only where that was imported
     return numpy is not None and isinstance(value, numpy.ndarray) and value.dtype.kind in "SUO"
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import weakref
 from collections import namedtuple
 from collections.abc import Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from modular_tf.abi.data_types import DataType
+from modular_tf.abi.data_types import DataType, imported_numpy
 from modular_tf.device.device import DeviceArray
 from modular_tf.errors import InvalidArgumentError, ModularTFError, NotFoundError
 from modular_tf.kernel.aliases import alias_attrs, aliases_of, name_both, package_for
@@ -430,7 +429,7 @@ def _types(given: Sequence[Given | list[Given]]) -> tuple[Any, ...]:
 
 def _may_be_prepared(value: Any) -> bool:
     """Whether an input goes into a prepared call: one tensor, and not a number."""
-    numpy = sys.modules.get("numpy")
+    numpy = imported_numpy()
     return isinstance(value, DeviceArray) or (numpy is not None and type(value) is numpy.ndarray)
 
 

@@ -103,6 +103,35 @@ def test_python_buffers(cpu):
         assert cpu.put(pinned).to_bytes() == b"hello"
 
 
+def test_an_array_waits_for_a_thread_that_is_importing_numpy(run_python):
+    """It met the module with half of its names, and raised an AttributeError."""
+    run_python(
+        """
+        import importlib, sys, threading
+        from modular_tf import PluginService
+
+        class Slow:
+            def find_spec(self, name, path, target=None):
+                if name.startswith("numpy.") and not begun.is_set():
+                    begun.set()
+                    goes_on.wait(60)
+
+        begun, goes_on = threading.Event(), threading.Event()
+        with PluginService() as service:
+            service.load("host_device")
+            device = service.device("CPU:0")
+            assert "numpy" not in sys.modules
+            sys.meta_path.insert(0, Slow())
+            importing = threading.Thread(target=importlib.import_module, args=("numpy",))
+            importing.start()
+            assert begun.wait(60)
+            threading.Timer(0.2, goes_on.set).start()
+            assert device.put(b"abcd").to_numpy().tolist() == [97, 98, 99, 100]
+            importing.join()
+        """
+    )
+
+
 def test_numpy_is_not_needed(run_python):
     run_python(
         """

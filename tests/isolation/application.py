@@ -7,12 +7,8 @@ object that names a deed (`hostile_deeds.Deed`); each line of the output reports
 from __future__ import annotations
 
 import json
-import locale
 import os
-import resource
-import signal
 import sys
-import threading
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -73,22 +69,6 @@ def _outcome(act, *arguments):
     return {"error": ""}
 
 
-def _own_state():
-    """Return what is this process's own, which no plugin in a worker can change."""
-    mask = os.umask(0o22)
-    os.umask(mask)
-    numbers = sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
-    return {
-        "environment": dict(os.environ),
-        "directory": str(Path.cwd()),
-        "umask": mask,
-        "locale": locale.setlocale(locale.LC_ALL),
-        "users": os.getresuid(),
-        "signals": [str(signal.getsignal(number)) for number in numbers],
-        "limits": [resource.getrlimit(kind) for kind in range(16)],
-    }
-
-
 def _descriptors():
     found = []
     for entry in Path("/proc/self/fd").iterdir():
@@ -147,10 +127,7 @@ def main():
     output = os.fdopen(os.dup(1), "w")
     before = None
     for line in sys.stdin:
-        state = _own_state()
         report = _attempt(json.loads(line), libraries, Path(folder))
-        report["changed"] = [name for name, value in _own_state().items() if value != state[name]]
-        report["threads"] = threading.active_count()
         descriptors = _descriptors()
         before = before or descriptors
         report["leaked"] = sorted(set(descriptors) - set(before))

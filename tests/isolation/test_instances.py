@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import random
 import shutil
 import threading
 import time
@@ -22,9 +21,7 @@ from modular_tf.errors import (
     UnavailableError,
     UnimplementedError,
 )
-from modular_tf.isolation import worker as worker_module
 from modular_tf.redaction import HIDDEN, redacted
-from modular_tf.service import instances as instances_module
 from modular_tf.service.instances import Instances
 from tests.isolation.conftest import descriptors, isolated, wait_until
 
@@ -100,51 +97,6 @@ def test_names_variables_and_schemes_are_checked(service):
     service.register_filesystem("mine", SimpleNamespace(path_exists=lambda _: True))
     with pytest.raises(InvalidArgumentError, match="Python object"):
         service.instance("mine", name="one", environment={})
-
-
-_PROCESSES = """
-    import os
-    from pathlib import Path
-    from modular_tf.service.service import PluginService
-    from tests.isolation.conftest import wait_until
-
-    def below(pid):
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            for child in (task / "children").read_text().split():
-                yield child
-                yield from below(child)
-
-    def count():
-        try:
-            return len(list(below("self")))
-        except OSError:  # one ends just now
-            return -1
-
-    def shown(pid):
-        try:
-            return Path(f"/proc/{pid}/environ").read_text().strip("\\0")
-        except ProcessLookupError:  # it has ended, and its parent has not noticed
-            return ""
-
-    with PluginService() as service:
-        service.load()
-        environment = {"A_KEY": None, "OF_ONE": "1"}
-        for number in range(3):
-            made = service.instance("ram", name=f"n{number}", environment=environment)
-            print(made.path_exists("ram://x"))
-        wait_until(lambda: count() == 1 + 3 * 2)  # the zygote has yet to wait for some
-        print(list(map(shown, below("self"))))
-"""
-
-
-def test_instances_take_two_processes_each_which_show_no_variables(run_python):
-    """The system shows the environment with which the first process was started.
-
-    Programs pass on a variable without a name, but none can set or unset it.
-    """
-    child = run_python(_PROCESSES, env={"A_KEY": "very-secret", "": "nameless"})
-
-    assert child.stdout.splitlines() == [*["False"] * 3, str([""] * 7)]
 
 
 # ---- Shared instances ----
@@ -232,81 +184,6 @@ def test_an_instance_that_is_used_makes_no_room():
 
         assert _is_empty(other)
         assert not _tenant(service, 3).path_exists("ram://file")
-        assert {worker.restarts for worker in service.workers()} == {0}
-
-
-def test_an_instance_that_is_being_made_takes_its_room(monkeypatch):
-    begun, goes_on = threading.Event(), threading.Event()
-    opened = instances_module._opened
-
-    def open_late(*given):
-        begun.set()
-        assert goes_on.wait(30)
-        return opened(*given)
-
-    with _service(most_instances=1) as service:
-        monkeypatch.setattr(instances_module, "_opened", open_late)
-        maker = threading.Thread(target=_tenant, args=(service, 1))
-        maker.start()
-        assert begun.wait(30)
-        try:
-            with pytest.raises(ResourceExhaustedError, match="`most_instances`"):
-                _tenant(service, 2)
-        finally:
-            goes_on.set()
-            maker.join()
-
-
-def test_calls_go_on_while_processes_end_and_start():
-    with _service(most_instances=6, instance_idle_s=0.05) as service:
-
-        def use(seed):
-            dice = random.Random(seed)
-            for _ in range(25):
-                found = _tenant(service, dice.randrange(9))
-                time.sleep(dice.choice((0, 0, 0.06)))
-                assert _is_empty(found)
-            return seed
-
-        with ThreadPoolExecutor(4) as pool:
-            assert list(pool.map(use, range(4))) == [0, 1, 2, 3]
-        assert all(not worker.restarts for worker in service.workers())
-
-
-class _Core:
-    """The native core, after one of whose functions something is done."""
-
-    def __init__(self, core, name, after):
-        self._core, self._name, self._after = core, name, after
-
-    def __getattr__(self, name):
-        found = getattr(self._core, name)
-        if name != self._name:
-            return found
-
-        def call(*arguments):
-            result = found(*arguments)
-            self._after()
-            return result
-
-        return call
-
-
-def test_a_call_that_follows_the_end_at_once_meets_no_fault(monkeypatch):
-    with _service(most_instances=1) as service:
-        held = _tenant(service, 1)
-        assert _is_empty(held)
-        follower = threading.Thread(target=held.path_exists, args=("ram://x",))
-
-        def follow():
-            follower.start()
-            follower.join(0.5)
-
-        core = _Core(worker_module.lib, "mtf_worker_rest", follow)
-        monkeypatch.setattr(worker_module, "lib", core)
-        _tenant(service, 2)
-        monkeypatch.undo()
-        follower.join()
         assert {worker.restarts for worker in service.workers()} == {0}
 
 

@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import math
-import threading
-
 import pytest
 
-from modular_tf.codec import decode, encode
 from modular_tf.errors import (
     InvalidArgumentError,
     ModularTFError,
     UnavailableError,
 )
 from modular_tf.filesystem.configuration import Option, Transaction
-from modular_tf.isolation.job import SetOptions
 from modular_tf.native.ffi import ffi
 from tests.isolation.conftest import end_worker, isolated
-
-_OF_ALL_KINDS = (
-    Option("integers", (-(2**63), 2**63 - 1, True), "the ends", per_file=True),
-    Option("reals", (0.1, -0.0, math.inf, 1.0)),
-    Option("buffers", (b"", b"a\0b", bytes(range(256)) * 400), "long"),
-    Option("nothing \udcff", ()),
-)
 
 
 @pytest.fixture
@@ -90,53 +77,6 @@ def test_a_transaction_of_a_process_that_has_ended_is_lost(fs):
     assert fs.decode_transaction_token(other) == "/a"
 
 
-def test_what_was_set_last_is_set_again(fs, monkeypatch):
-    """The first thread to set an option is held up before that is recorded."""
-    worker = fs.tables.place.worker
-    keep, holds_up = worker.keep_options, iter([True])
-    is_set, is_released = threading.Event(), threading.Event()
-
-    def keep_late(*given, **named):
-        for _ in holds_up:
-            is_set.set()
-            is_released.wait(0.3)  # another thread that waits for this one cannot release it
-        keep(*given, **named)
-
-    monkeypatch.setattr(worker, "keep_options", keep_late)
-    thread = threading.Thread(target=_set, args=(fs, 512))
-    thread.start()
-    assert is_set.wait(20)
-    _set(fs, 1024)
-    is_released.set()
-    thread.join()
-    monkeypatch.undo()
-    fs.end()
-    assert _block_size(fs) == (1024,)
-
-
 def test_more_than_can_be_sent_is_refused(fs):
     with pytest.raises(InvalidArgumentError, match="more than 16 MiB"):
         fs.set_filesystem_configuration_option(Option("labels", (bytes(17 << 20),)))
-
-
-def test_what_is_set_later_replaces_the_same_options():
-    def given(*names, filesystem=0):
-        return SetOptions(filesystem, tuple(Option(name, ()) for name in names), is_single=False)
-
-    assert given("a", "b").replaces(given("a"))
-    assert not given("a").replaces(given("a", "b"))
-    assert not given("a").replaces(given("b"))
-    assert not given("a").replaces(given("a", filesystem=1))
-
-
-def test_what_was_set_crosses_as_it_is():
-    sent = SetOptions(3, _OF_ALL_KINDS, is_single=False)
-    received = decode(SetOptions, json.loads(json.dumps(encode(sent))))
-
-    assert received == sent
-    for mine, theirs in zip(sent.options, received.options, strict=True):
-        assert list(map(type, theirs.values)) == list(map(type, mine.values))
-    assert math.copysign(1, received.options[1].values[1]) == -1
-    # What OptionsForC takes for a truth need not be one of JSON.
-    odd = Option("odd", (), per_file=bytearray(b"1"))
-    assert json.dumps(encode(SetOptions(0, (odd,), is_single=True)))

@@ -105,13 +105,8 @@ def test_a_handler_may_close_the_service_whose_call_it_interrupted(run_forked, k
     assert is_closed == "True"
 
 
-@pytest.fixture
-def held(tmp_path):
-    return {"HOSTILE_HELD": str(tmp_path / "held")}
-
-
 @pytest.mark.parametrize("call", ["hostile.path_exists('hostile://h/x')", "file.read(0, 1)"])
-def test_a_handler_cannot_call_the_plugin_that_its_thread_starts(run_forked, held, call):
+def test_a_handler_cannot_call_the_plugin_that_its_thread_starts(run_forked, tmp_path, call):
     code = f"""
         def act():
             attempt(lambda: {call})
@@ -124,29 +119,9 @@ def test_a_handler_cannot_call_the_plugin_that_its_thread_starts(run_forked, hel
         hostile.stat("hostile://h/data")
         file = hostile.new_random_access_file("hostile://h/data")
     """
+    held = {"HOSTILE_HELD": str(tmp_path / "held")}
     in_handler, _, after = _lines(run_forked, opening, _HELD, code, env=held)
 
     assert in_handler.startswith(_REFUSED)
     assert "signal handler" in in_handler
     assert after == "False"  # the store of the plugin has gone with its process
-
-
-def test_an_interrupt_ends_the_wait_for_another_thread_that_starts_the_worker(run_forked, held):
-    code = """
-        def call():
-            print(hostile.path_exists("hostile://h/data"))
-
-        def interrupt():
-            raise KeyboardInterrupt
-
-        other = threading.Thread(target=call)
-        other.start()
-        wait_until(lambda: os.stat(held).st_size)
-        try:
-            interrupted(call, interrupt)
-        except KeyboardInterrupt:
-            print("interrupted", other.is_alive())
-        os.unlink(held)
-        other.join()
-    """
-    assert _lines(run_forked, _HELD, code, env=held) == ["interrupted True", "False"]

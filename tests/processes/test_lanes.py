@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from modular_tf.processes.zygote_process import Lane, Lanes
+from modular_tf.processes.zygote_process import Lane
 
 JOB = {"file": "/plugins/lib\udcff.so"}
 
@@ -50,51 +50,6 @@ def test_a_watcher_that_is_gone_is_noticed(watched):
 
     with pytest.raises(EOFError):
         lane.receive()
-
-
-@pytest.fixture
-def new_watcher():
-    """Make watchers that answer nothing; each is appended to `new_watcher.ends`."""
-    ends = []
-
-    def make():
-        ours, theirs = socket.socketpair()
-        ends.append(theirs)
-        return ours
-
-    make.ends = ends
-    yield make
-    for end in ends:
-        end.close()
-
-
-def test_a_busy_lane_is_given_no_second_job(new_watcher):
-    lanes = Lanes()
-    first = lanes.free(2, new_watcher)
-    assert lanes.free(2, new_watcher) is first
-    first.give(1, {})
-    second = lanes.free(2, new_watcher)
-    second.give(2, {})
-
-    assert lanes.free(2, new_watcher) is None
-    assert lanes.under_way() == [1, 2]
-    new_watcher.ends[1].sendall(b"{}\n")
-    assert list(lanes.ready()) == [second]
-    lanes.close()
-
-
-def test_a_lane_that_a_fork_has_closed_is_that_of_a_watcher_that_is_gone(new_watcher):
-    lanes = Lanes()
-    lane = lanes.free(1, new_watcher)
-    lane.give(1, {})
-    lane.connection.close()
-
-    assert list(lanes.ready()) == [lane]
-    with pytest.raises(EOFError):
-        lane.receive()
-    lanes.remove(lane)
-    assert lanes.free(1, new_watcher) is not lane
-    lanes.close()
 
 
 # From Python 3.12 on the stack of C bounds reading JSON, whatever frames of Python there are.

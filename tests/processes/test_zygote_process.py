@@ -94,22 +94,3 @@ def test_an_interrupt_at_any_step_of_a_start_leaves_neither_files_nor_processes(
         assert met > 20, met
         """
     )
-
-
-def test_one_that_cannot_be_ended_is_left_behind(run_forked):
-    """It hangs in a driver, or in a file system whose server is gone."""
-    run_forked(
-        """
-        import os, subprocess, sys, warnings
-        from modular_tf.processes import zygote_process
-
-        zygote_process._END_TIMEOUT_S = 0.05
-        zygote_process._KILL_TIMEOUT_S = 0.05
-        command = lambda *_: [sys.executable, "-c", ""]
-        zygote = zygote_process.ZygoteProcess(command=command, environment=os.environ)
-        waitpid, os.waitpid = os.waitpid, lambda pid, options: (0, 0)
-        assert zygote.close() == "ended with status None"
-        os.waitpid = waitpid
-        os.waitpid(-1, 0)
-        """
-    )

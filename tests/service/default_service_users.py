@@ -102,13 +102,6 @@ def first_veto(go_on):
     return veto
 
 
-def a_veto_to_which_nothing_serves_yet():
-    with hooked("veto", first_veto(lambda: used.append(True))):
-        gfile.makedirs("ram://host/folder")
-        gfile.exists(FILE)
-    use()
-
-
 def a_hook_after_which_the_making_is_interrupted():
     def interrupt():
         raise KeyboardInterrupt
@@ -148,7 +141,6 @@ def main():
     for case in (
         a_log_handler,
         every_hook,
-        a_veto_to_which_nothing_serves_yet,
         signal_handlers,
         a_hook_after_which_the_making_is_interrupted,
         another_thread_than_the_hooks,

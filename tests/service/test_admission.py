@@ -6,10 +6,7 @@ import hashlib
 import json
 import os
 import re
-import threading
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
-from pathlib import Path
+from contextlib import ExitStack
 
 import pytest
 
@@ -19,7 +16,6 @@ from modular_tf.rules.shortage import SHORTAGE, ShortageError
 from modular_tf.service.configuration import Config
 from modular_tf.service.report import State
 from modular_tf.service.service import PluginService
-from modular_tf.service.storage import notes as notes_module
 from modular_tf.service.storage.notes import Notes, note_of
 from modular_tf.service.storage.private_directory import PrivateDirectory
 from modular_tf.service.storage.quarantine import QuarantineStore
@@ -97,26 +93,6 @@ def test_what_was_good_is_tried_again_only_where_each_start_tries(plugin_file, t
     assert trials.tried == ["good"] * 3
 
 
-def test_threads_that_load_at_once_take_turns(plugin_file, trials, monkeypatch):
-    """So the second one finds nothing left to try, even where each start tries."""
-    second_trial = threading.Barrier(2)
-
-    def try_slowly(tasks, limits, **_):
-        with suppress(threading.BrokenBarrierError):
-            second_trial.wait(0.2)
-        return trials(tasks, limits)
-
-    monkeypatch.setattr("modular_tf.first_contact.trials.try_plugins", try_slowly)
-    config = Config(first_contact="always")
-    path = plugin_file("libgood.so")
-    with PluginService(config=config, plugin_paths=[path], bundled=False) as service:
-        with ThreadPoolExecutor(4) as threads:
-            loads = [threads.submit(service.load) for _ in range(4)]
-        assert [load.result()["good"].state for load in loads] == [State.LOADED] * 4
-
-    assert trials.tried == ["good"]
-
-
 UNREADY = Finding(offer=Offer(), notes=(Violation("FS-019", "no key", "init"),))
 
 
@@ -177,19 +153,6 @@ def test_what_the_user_accepts_now_is_tried_again(plugin_file, trials):
     assert [warning.rule for warning in record.warnings] == ["LD-069"]
     # And no longer accepted, it is as it was.
     assert record_of(path).state is State.QUARANTINED
-
-
-def test_changes_to_the_process_are_reported_once_it_is_mapped_too(plugin_file, trials):
-    noted = (Violation("LD-069", "it changed the directory", "load"),)
-    trials.answer = Finding(offer=Offer(("fixture",)), notes=noted)
-    path = plugin_file("libnoted.so")
-    with PluginService(config=Config(), plugin_paths=[path], bundled=False) as service:
-        service.load()
-        for mapped in (False, True):
-            (record,) = service.plugins()
-            assert [warning.rule for warning in record.warnings] == ["LD-069"]
-            assert (service.entry("noted").library is not None) is mapped
-            service.filesystem("fixture")
 
 
 # ---- What ended the process that it was loaded in ------------------------------------------------
@@ -271,25 +234,3 @@ def test_a_shortage_of_descriptors_hides_no_recorded_crash(plugin_file, trials, 
 
     assert (record.state, record.reason.rule) == (State.QUARANTINED, "LD-130")
     assert trials.tried == []
-
-
-def test_others_use_the_service_while_it_waits_for_watchers(plugin_file, trials, monkeypatch):
-    """A mark of a trial whose application ended just now is looked at for up to a second."""
-    path = plugin_file("libgood.so")
-    marks = PrivateDirectory(f"{os.environ['XDG_STATE_HOME']}/modular_tf/notes")
-    with Notes.of_process().around("trying", "other", "/other.so", "0" * 64) as mark:
-        text = json.dumps(json.loads(Path(mark).read_bytes()) | {"start": "1"})
-    assert marks.create("left.mark", text.encode())
-    seen = []
-
-    def look(_seconds):
-        thread = threading.Thread(target=lambda: seen.append(service.plugins()), daemon=True)
-        thread.start()
-        thread.join(30)
-        assert marks.remove("left.mark")
-
-    with PluginService(config=Config(), plugin_paths=[path], bundled=False) as service:
-        monkeypatch.setattr(notes_module, "sleep", look)
-        service.load()
-
-    assert len(seen) == 1

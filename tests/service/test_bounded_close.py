@@ -48,14 +48,6 @@ def test_what_is_left_is_named_and_goes_on(library):
         file.append(b"more")
 
 
-def test_a_close_in_time_is_as_without_a_bound(library):
-    service, file = written(library, "ending://h/0", close_timeout_s=60)
-    service.close()
-    service.close()
-    with pytest.raises(ClosedError):
-        file.append(b"more")
-
-
 def test_the_end_of_the_process_waits_for_what_is_left(run_forked, library):
     said = run_forked(
         """

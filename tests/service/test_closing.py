@@ -10,7 +10,6 @@ from modular_tf.device import platform as platforms
 from modular_tf.errors import AbortedError, ClosedError, ResourceExhaustedError
 from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
 from modular_tf.service.configuration import Config
-from modular_tf.service.deferred_library import DeferredLibrary
 from modular_tf.service.service import PluginService
 from tests.fixtures.interrupts import Interrupt, interrupt, points
 
@@ -60,70 +59,6 @@ def test_what_one_filesystem_failed_with_survives_an_interrupt_in_the_next(monke
     with pytest.raises(ResourceExhaustedError, match="/dev/full"):
         service.close()
     service.close()
-
-
-def test_what_fails_after_another_thread_has_closed_the_service_is_raised(monkeypatch):
-    service = PluginService()
-    service.load("posix_filesystem")
-    filesystem, *_ = service.entry("posix_filesystem").filesystems.values()
-    close = filesystem.close
-
-    def be_overtaken_and_fail(**_):
-        monkeypatch.setattr(filesystem, "close", close)
-        other = threading.Thread(target=service.close)
-        other.start()
-        other.join()
-        raise ResourceExhaustedError("the disk is full")
-
-    monkeypatch.setattr(filesystem, "close", be_overtaken_and_fail)
-    with pytest.raises(ResourceExhaustedError, match="the disk is full"):
-        service.close()
-
-
-@pytest.mark.parametrize("ending", ["service.close()", ""])
-def test_a_closing_that_was_interrupted_in_the_plugin_is_finished(ending, run_forked, tmp_path):
-    """The first writer waits for a reader of a pipe; another one has what is worth keeping."""
-    run_forked(
-        f"""
-        import os, signal, sys, threading
-        import modular_tf as mtf
-        os.mkfifo("pipe")
-        pipe = os.open("pipe", os.O_RDONLY | os.O_NONBLOCK)
-        service = mtf.PluginService()
-        service.load()
-        fs = service.filesystem("")
-        kept = fs.open(sys.argv[1], "w")
-        kept.write("kept")
-        waiting = fs.open("pipe", "wb", buffering=1 << 21)
-        waiting.write(bytes(1 << 20))
-
-        def drain_later():
-            os.set_blocking(pipe, True)
-            interrupted.wait()
-            while os.read(pipe, 1 << 20):
-                pass
-
-        interrupted = threading.Event()
-        threading.Thread(target=drain_later, daemon=True).start()
-        signal.signal(signal.SIGALRM, signal.default_int_handler)
-        signal.setitimer(signal.ITIMER_REAL, 0.2)
-        threading.Timer(0.5, interrupted.set).start()
-        try:
-            service.close()
-        except KeyboardInterrupt:
-            pass
-        else:
-            raise AssertionError("nothing interrupted it")
-        assert service.closed
-        try:
-            {ending or "pass"}
-        except mtf.errors.AbortedError as error:
-            assert "pipe" in str(error), error
-        """,
-        tmp_path / "kept",
-    )
-
-    assert (tmp_path / "kept").read_text() == "kept"
 
 
 # ---- While another thread opens a plugin ----
@@ -178,16 +113,6 @@ def test_a_filesystem_that_is_opened_too_late_is_closed(plugin_file, make_servic
     (filesystem,) = made
     with pytest.raises(ClosedError):
         filesystem.path_exists("late://x")
-
-
-@pytest.mark.usefixtures("home")
-def test_no_library_is_mapped_after_the_close(plugin_file, make_service, monkeypatch):
-    service = make_service(plugin_file("liblate.so", scheme="late"), config=LAZY)
-    service.load()
-    library = service.entry("late").serving
-    close_during(service, lambda: service.filesystem("late"), monkeypatch, DeferredLibrary, "_open")
-
-    assert library.library is None
 
 
 @pytest.mark.usefixtures("home")

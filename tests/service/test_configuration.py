@@ -102,7 +102,12 @@ def _value_of(config: Config, key: str) -> object:
 _VARIABLES = {
     "MODULAR_TF_FSSPEC_FALLBACK": ("0", False, "no", "0 or 1"),
     "MODULAR_TF_CALLS_AT_ONCE": ("7", 7, "257", "a number from 1 to 256"),
-    "MODULAR_TF_ISOLATION": ("ram*=process", {"ram*": "process"}, "on", "none, process, or GLOB="),
+    "MODULAR_TF_ISOLATION": (
+        "ram*=process,*=none",
+        {"ram*": "process", "*": "none"},
+        "on",
+        "none, process, or GLOB=",
+    ),
     "MODULAR_TF_CALL_TIMEOUT_S": ("1.5", 1.5, "soon", "a number of seconds"),
     "MODULAR_TF_FIRST_CONTACT": ("never", "never", "yes", "one of ('always', 'new', 'never')"),
     "MODULAR_TF_LOAD": ("eager", "eager", "soon", "one of ('lazy', 'eager')"),
@@ -159,16 +164,11 @@ def test_paths_begin_where_the_file_is_and_a_configuration_pickles(tmp_path, mon
     assert pickle.loads(pickle.dumps(config)) == config
 
 
-_LONG = "not valid TOML: an integer needs more than 64 bits"
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("copy_streams = true", r"copy_streams: expected a number from 1 to 4, found True"),
         ("memory = 5", r"memory: expected a table, found 5"),
         ("memory = {limit_bytes = true}", r"memory.limit_bytes: expected a number of bytes"),
-        ("memory = {fraction = nan}", r"memory.fraction: expected a number above 0"),
         ("memory = {limit_bytes = 1, fraction = 1}", r"memory: limit_bytes and fraction: exp"),
         ("memory = {GPU = {growth = 'no'}}", r"memory.GPU.growth: expected true or false"),
         ("memory = {N-PU = {growth = true}}", r"memory.N-PU: expected a device type"),
@@ -179,13 +179,9 @@ _LONG = "not valid TOML: an integer needs more than 64 bits"
         ("plugindirs = []", r"unknown keys \['plugindirs'\]; did you mean plugin_dirs\? known: "),
         ("path = 'x'", r"unknown keys \['path'\]"),
         ('trust = {owners = ["\\u0000"]}', r"trust.owners: expected a list of names and numbers"),
-        ('trust = {lock = "~\\u0000"}', r"trust.lock: expected a path, found"),
-        ('trust = {allow_writable = ["\\u0000"]}', r"trust.allow_writable: expected a list of p"),
         ("= 5", r"not valid TOML"),
         (f"copy_streams = {'1' * 5000}", r"not valid TOML"),
-        (f"copy_streams = 0x{'f' * 5000}", _LONG),
-        (f"priorities = {{A = {2**63}}}", _LONG),
-        (f"enable = [[1, {-(2**63) - 1}]]", _LONG),
+        (f"priorities = {{A = {2**63}}}", "not valid TOML: an integer needs more than 64 bits"),
         (f"enable = {'[' * 20_000}", r"not valid TOML"),
         ('plugin_dirs = ["~\\u0000"]', r"plugin_dirs: expected paths without NUL characters"),
     ],
@@ -195,11 +191,6 @@ def test_a_mistake_is_named_with_the_file(text, said):
         parse_config(text, "/etc/c.toml")
 
     assert "/etc/c.toml" in failure.value.message
-
-
-@pytest.mark.parametrize("value", [2**63 - 1, -(2**63)])
-def test_an_integer_may_have_64_bits(value):
-    assert parse_config(f"priorities = {{A = {value}}}", "/c.toml").priorities == {"A": value}
 
 
 @pytest.mark.parametrize("key", [name for name in KEYS if getattr(Config(), name, None) == ()])

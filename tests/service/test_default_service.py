@@ -23,53 +23,6 @@ def test_it_is_made_once_loaded_and_made_again_after_its_end(run_forked):
     )
 
 
-def test_forked_children_use_it_and_load_and_close_by_themselves(
-    run_forked, fixture_plugin, tmp_path
-):
-    (tmp_path / "f").write_text("content")
-    run_forked(
-        """
-        import multiprocessing, os, sys, threading
-        from modular_tf.loading import binding
-        from modular_tf.service.service import PluginService
-        from modular_tf.service.default import default_service
-
-        def read(uri):
-            with default_service().filesystem_for(uri).open(uri) as file:
-                return file.read()
-
-        default_service()
-        hold, stop = threading.Event(), threading.Event()
-        def keep():
-            with binding._lock:
-                hold.set()
-                stop.wait(60)
-        keeper = threading.Thread(target=keep)
-        keeper.start()
-        hold.wait(60)
-        pid = os.fork()
-        if pid == 0:
-            status = 1
-            try:
-                with PluginService(plugin_paths=sys.argv[2:]) as service:
-                    service.load()
-                    service.filesystem("fixture").create_dir("fixture://h/x")
-                default_service().filesystem("ram").recursively_create_dir("ram://x")
-                status = 0
-            finally:
-                os._exit(status)
-        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-        stop.set()
-        keeper.join()
-        assert not default_service().filesystem("ram").path_exists("ram://x")
-        with multiprocessing.get_context("fork").Pool(3) as pool:
-            assert pool.map(read, [sys.argv[1]] * 20) == ["content"] * 20
-        """,
-        tmp_path / "f",
-        fixture_plugin("good"),
-    )
-
-
 def test_exit_handlers_can_use_it_whenever_they_were_registered(
     run_python, fixture_plugin, plugin_report, tmp_path
 ):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -76,19 +74,6 @@ def test_a_device_is_there_when_it_is_asked_for(device_file, serve):
     assert service.entry("deferred_chip").platform is not None
 
 
-def test_other_schemes_and_types_and_a_close_open_nothing(plugin_file, device_file, serve):
-    chip = device_file("libother_chip.so", device_type="CHIP", platform="CHIP_ONE")
-    path = plugin_file("libother_scheme.so", scheme="other")
-    service = serve(TRIED, path, chip)
-
-    with pytest.raises(UnimplementedError):
-        service.filesystem("nobody")
-    assert service.devices("GPU") == []
-    service.close()
-    assert not is_mapped(path)
-    assert not is_mapped(chip)
-
-
 def test_eager_plugins_and_named_ones_are_mapped_at_once(plugin_file, serve):
     service = serve(Config(first_contact="new", load="eager"), plugin_file("libeager.so"))
     assert service.entry("eager").library is not None
@@ -98,14 +83,6 @@ def test_eager_plugins_and_named_ones_are_mapped_at_once(plugin_file, serve):
     service.load("named")
     assert service.entry("named").library is not None
     assert service.schemes() == {"fixture": "named"}
-
-
-def test_the_first_of_two_has_the_scheme_as_ever(plugin_file, serve):
-    service = serve(TRIED, plugin_file("a/libfirst.so"), plugin_file("b/libsecond.so"))
-
-    states = {record.name: record.state for record in service.plugins()}
-    assert states == {"first": State.LOADED, "second": State.SHADOWED}
-    assert service.filesystem("fixture").plugin == "first"
 
 
 def test_a_refused_plugin_is_reported_without_being_mapped(fixture_plugin, tmp_path, serve):
@@ -150,15 +127,6 @@ def test_the_next_service_knows_it_and_tries_other_bytes(plugin_file, serve, con
     plugin_file("libknown.so", scheme="after")
 
     assert serve(config, path).schemes() == {"after": "known"}
-
-
-def test_a_memory_that_cannot_be_written_costs_nothing_but_time(plugin_file, serve, home):
-    shutil.rmtree(home)
-    home.write_text("no directory")
-    path = plugin_file("libforgotten.so")
-
-    assert serve(TRIED, path).schemes() == {"fixture": "forgotten"}
-    assert serve(TRIED, path).schemes() == {"fixture": "forgotten"}
 
 
 # ---- What is not as it was -----------------------------------------------------------------------
@@ -218,15 +186,3 @@ def test_another_file_is_not_opened_and_a_missing_one_is_reported(
     assert (record.state, record.reason.rule) == (State.FAILED, rule)
     with pytest.raises(UnimplementedError):
         service.filesystem("before")
-
-
-def test_threads_that_want_it_at_once_get_the_same(plugin_file, serve):
-    service = serve(TRIED, plugin_file("libwanted.so"))
-    barrier = threading.Barrier(8)
-
-    def want(_):
-        barrier.wait()
-        return service.filesystem("fixture")
-
-    with ThreadPoolExecutor(8) as threads:
-        assert set(threads.map(want, range(8))) == {service.filesystem("fixture")}

@@ -38,16 +38,19 @@ CODE = """
             service.load()
             with service.filesystem("ram").open("ram://x", "wb") as file:
                 file.write(b"abc")
+            mtf.gfile.makedirs("ram://of the default service of a child")
             return [works(service.device(name)), service.filesystem("ram").get_file_size("ram://x")]
 
     name, said = sys.argv[1], []
     with mtf.PluginService(plugin_paths=sys.argv[2:]) as service:
         service.load()
         service.devices()
+        mtf.gfile.exists("ram://x")
         for _ in range(2):  # the second time the device is in use, too
             said += [in_child(in_new_service), in_child(lambda: works(service.device(name)))]
             array = service.device(name).put(b"abc")
         said += [in_child(lambda: in_child(in_new_service)), in_child(array.to_bytes)]
+        assert not mtf.gfile.exists("ram://of the default service of a child")
         print(json.dumps([*said, array.to_bytes().decode()]))
 """
 NEW, OLD = [150_000, 3], 150_000

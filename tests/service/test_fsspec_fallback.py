@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
 import sys
-import threading
 
 import fsspec
 import pytest
@@ -14,7 +12,6 @@ from fsspec.registry import _registry, known_implementations
 import modular_tf.fsspec as our_fsspec
 from modular_tf.discovery.trust.policy import TrustPolicy
 from modular_tf.errors import (
-    ClosedError,
     FailedPreconditionError,
     NotFoundError,
     UnimplementedError,
@@ -178,47 +175,6 @@ def test_our_own_face_in_fsspec_is_never_gone_to(client, falling_back, fixture_p
         registration.undo()
 
 
-def test_nor_by_what_the_configuration_names(make_service):
-    service = make_service(config=Config(filesystems={"memory": "fsspec"}))
-    registration = our_fsspec.register(service, clobber=True, schemes=["memory"])
-    try:
-        with fsspec.open("memory://ours/file", "wb") as file:
-            file.write(b"x")
-        assert isinstance(fsspec.filesystem("memory"), ModularFileSystem)
-        assert MemoryFileSystem().cat("/ours/file") == b"x"
-    finally:
-        registration.undo()
-
-
-def test_a_log_handler_may_wait_for_a_thread_that_uses_the_scheme(client, falling_back, caplog):
-    service, waited = falling_back(), []
-
-    class Waiting(logging.Handler):
-        def emit(self, record):
-            user = threading.Thread(target=service.filesystem, args=("fixture",), daemon=True)
-            user.start()
-            user.join(10)
-            waited.append(user.is_alive())
-
-    log, handler = logging.getLogger("modular_tf.fsspec"), Waiting()
-    log.addHandler(handler)
-    try:
-        with caplog.at_level(logging.INFO):
-            service.filesystem("fixture")
-    finally:
-        log.removeHandler(handler)
-    assert waited == [False]
-
-
-def test_a_closed_service_serves_nothing(client, falling_back):
-    service = falling_back()
-    assert service.filesystem("fixture")
-    service.close()
-    assert service.schemes() == service.fallback_schemes() == {}
-    with pytest.raises(ClosedError):
-        service.filesystem("fixture")
-
-
 def test_options_of_a_call_are_refused_with_what_to_do(client, falling_back):
     with pytest.raises(TypeError, match=r"'key': no plugin serves .* in \[filesystems\]"):
         ModularFileSystem("fixture", service=falling_back(), key="x")
@@ -235,28 +191,12 @@ def test_what_fsspec_serves_is_not_registered_in_fsspec(client, falling_back):
         our_fsspec.register(service, clobber=True, schemes=["fixture"])
 
 
-def test_a_filesystem_that_somebody_registered_in_fsspec_serves(monkeypatch, falling_back):
-    class Registered(MemoryFileSystem):
-        protocol = "registered"
-
-    monkeypatch.setitem(_registry, "registered", Registered)  # as register_implementation does
-    service = falling_back()
-    assert isinstance(service.filesystem("registered").fs, Registered)
-
-
 def test_files_of_this_machine_archives_and_caches_do_not_fall_back(falling_back):
     service = falling_back()
     for scheme in ("", "file", "local", "memory", "zip", "ram", "dir", "reference"):
         assert scheme not in service.schemes()
         with pytest.raises(UnimplementedError):
             service.filesystem(scheme)
-
-
-def test_a_folder_of_a_clients_name_is_no_client(monkeypatch, tmp_path, falling_back):
-    (tmp_path / "a_folder").mkdir()
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setitem(known_implementations, "fixture", {"class": "a_folder.Client"})
-    assert "fixture" not in falling_back().schemes()
 
 
 def test_a_client_that_cannot_be_made_says_what_to_do(client, falling_back):

@@ -18,7 +18,6 @@ from modular_tf.hookspecs import hookimpl
 from modular_tf.service.configuration import Config
 from modular_tf.service.report import State
 from modular_tf.service.service import PluginService
-from modular_tf.service.storage.scan_cache import ScanCache
 from tests.filesystem.memory_store import MemoryStore
 from tests.fixtures.interrupts import MOMENTS, call_at
 from tests.fixtures.matrices import sampled, sampled_product
@@ -85,11 +84,6 @@ def signal_at_step(at_step):
 
     yield arrange
     signal.signal(signal.SIGALRM, before)
-
-
-def each(steps):
-    """Run a test before and after each step; a sample has one of the two."""
-    return pytest.mark.parametrize(("step", "moment"), sampled_product(steps, MOMENTS))
 
 
 class Hooks:
@@ -205,38 +199,6 @@ def test_a_signal_handler_may_use_the_service_that_is_being_loaded(one_of_each, 
     require_all(service)
 
 
-@each(STEPS)
-def test_a_signal_handler_may_use_what_is_being_opened(one_of_each, signal_at_step, step, moment):
-    service, seen = one_of_each, []
-    service.load()
-    signal_at_step(step, moment, lambda: seen.append(service.filesystem("fixture")))
-
-    assert service.filesystem("fixture") is seen[0]
-    require_all(service)
-
-
-@each(STEPS[:-1])  # the last holds the lock of the plugin's record, for which a load waits
-def test_what_another_thread_is_opening_is_not_remembered_by_half(
-    one_of_each, at_step, step, moment
-):
-    service = one_of_each
-    service.load()
-    begun, may_end = threading.Event(), threading.Event()
-    at_step(step, moment, lambda: (begun.set(), may_end.wait(60)))
-    opening = threading.Thread(target=service.filesystem, args=("fixture",))
-    opening.start()
-    begun.wait(60)
-    path = service.entry("a").plugin.path
-
-    service.load()
-    assert ScanCache.of_process().recall(path).finding.offer.schemes == ("fixture",)
-    may_end.set()
-    opening.join()
-    service.load()
-
-    assert ScanCache.of_process().recall(path).finding.offer.schemes == ("fixture",)
-
-
 def test_an_interrupt_returns_from_an_init_that_hangs(run_forked, fixture_plugin):
     """The process ends too, though the init goes on in a thread."""
     child = run_forked(
@@ -266,42 +228,3 @@ def test_an_interrupt_returns_from_an_init_that_hangs(run_forked, fixture_plugin
     )
 
     assert child.stdout == "interrupted\n"
-
-
-def test_a_child_that_is_forked_while_another_thread_opens_opens_by_itself(run_forked, plugin_file):
-    run_forked(
-        """
-        import os, sys, threading
-        from modular_tf.service.configuration import Config
-        from modular_tf import opening
-        from modular_tf.service.service import PluginService
-
-        service = PluginService(config=Config(), plugin_paths=sys.argv[1:], bundled=False)
-        service.load()
-        begun, may_end, real = threading.Event(), threading.Event(), opening.init_filesystems
-
-        def slow(*arguments, **named):
-            opening.init_filesystems = real
-            begun.set()
-            may_end.wait(60)
-            return real(*arguments, **named)
-
-        opening.init_filesystems = slow
-        using = threading.Thread(target=service.filesystem, args=("fixture",))
-        using.start()
-        begun.wait(60)
-        pid = os.fork()
-        if pid == 0:
-            try:
-                service.filesystem("fixture").path_exists("fixture://host/folder")
-            except BaseException as error:
-                print(repr(error), flush=True)
-                os._exit(1)
-            os._exit(0)
-        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-        may_end.set()
-        using.join()
-        service.filesystem("fixture").path_exists("fixture://host/folder")
-        """,
-        plugin_file("libcut.so"),
-    )

@@ -119,14 +119,6 @@ def test_what_throws_registers_nothing(first_contact, build):
         assert service.kernels() == ()
 
 
-def test_what_ends_its_process_is_quarantined(build):
-    with open_service(build("CRASHES")) as service:
-        (record,) = service.load().plugins
-
-    assert (record.state, record.reason.rule) == (State.QUARANTINED, "LD-060")
-    assert "TF_InitKernel" in record.reason.message
-
-
 def test_operations_of_a_closed_service_are_closed():
     with PluginService() as service:
         service.load("host_device", built_plugin("host_kernels"))

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from modular_tf.errors import NotFoundError
-from modular_tf.service.configuration import Config
 from modular_tf.service.report import State
 from modular_tf.service.service import PluginService
 from tests.discovery.site_folder import install
@@ -62,13 +61,6 @@ def test_a_later_search_finds_the_others_and_leaves_the_named_file_its_name(
     assert service.filesystem("mine") is filesystem
 
 
-def test_a_named_file_comes_before_the_source_that_has_it_too(others, make_service):
-    service = make_service()
-    service.load(others / "libsame.so")
-    service.load()
-    assert _states(service) == {"same": ("loaded", "argument")}
-
-
 @pytest.mark.usefixtures("others")
 def test_a_name_without_a_file_is_searched_for(plugin_file, make_service, monkeypatch):
     folder = plugin_file("here/libz.so").parent
@@ -98,22 +90,6 @@ def test_a_file_of_a_distribution_is_still_compared_with_its_record(
 
     assert (record.name, record.source) == ("pkg", "distribution")
     assert (record.state, record.reason.rule) == (State.REJECTED, "LD-078")
-
-
-def test_a_plugin_of_this_package_is_known_for_that_when_its_file_is_named(make_service):
-    with PluginService() as other:
-        other.discover()
-        path = other.report()["ram_filesystem"].path
-    service = make_service(bundled=True)
-    service.load(path)
-    assert service.report()["ram_filesystem"].source == "bundled"
-
-
-@pytest.mark.usefixtures("others")
-def test_the_configuration_decides_about_a_named_file(plugin_file, make_service):
-    service = make_service(config=Config(disable=("mine",)))
-    service.load(plugin_file("mine/libmine.so"))
-    assert _states(service) == {"mine": ("disabled", "argument")}
 
 
 def test_a_refresh_and_a_watch_follow_a_named_file_and_load_no_others(

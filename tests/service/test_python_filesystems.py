@@ -173,14 +173,6 @@ def test_a_taken_scheme_is_refused_unless_it_is_replaced_and_undoing_gives_it_ba
     assert "MemoryStore" not in [record.name for record in service.plugins()]
 
 
-def test_the_scheme_of_a_bundled_plugin_that_is_not_loaded_yet_is_free(make_service):
-    service = make_service(bundled=True)
-    service.register_filesystem("ram", MemoryStore())
-    service.load()
-
-    assert service.schemes()["ram"] == "MemoryStore"
-
-
 def test_registrations_are_undone_in_any_order(make_service):
     service = make_service()
     undo_one = service.register_filesystem("mem", MemoryStore())
@@ -209,16 +201,6 @@ def test_pins_hold_for_python_too(make_service):
     service.register_filesystem("mem", MemoryStore(), replace=True)
 
     assert service.schemes() == {"mem": "MemoryStore"}
-
-
-def test_a_filesystem_of_one_service_may_serve_in_another(make_service):
-    one, two = make_service(bundled=True), make_service()
-    one.load()
-    two.register_filesystem("ram", one.filesystem("ram"))
-    two.filesystem("ram").recursively_create_dir("ram://shared")
-    two.close()
-
-    assert one.filesystem("ram").path_exists("ram://shared")
 
 
 def test_a_closed_service_leaves_the_object_alone(make_service):

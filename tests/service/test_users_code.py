@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import threading
-import weakref
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -14,7 +11,6 @@ from modular_tf.concurrency import fork_lock
 from modular_tf.service.configuration import Config
 from modular_tf.service.report import State
 from modular_tf.service.service import PluginService
-from tests.filesystem.memory_store import MemoryStore
 from tests.service.test_hooks import hooks
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -158,26 +154,3 @@ def test_it_is_called_without_a_lock(watchful, plugin_file, device_file, tmp_pat
         "event plugin.removed",
     }  # fmt: skip
     assert watchful.wrong == set()
-
-
-def test_python_objects_are_registered_and_undone_by_many_threads():
-    """While others list them; nothing of them is kept."""
-    kept = weakref.WeakSet()
-    with PluginService(bundled=False) as service:
-        service.load()
-
-        def work(scheme):
-            for _ in range(100):
-                store = MemoryStore()
-                kept.add(store)
-                undo = service.register_filesystem(scheme, store)
-                service.plugins()
-                undo()
-                undo()
-
-        with ThreadPoolExecutor(4) as threads:
-            list(threads.map(work, ["aa", "bb", "cc", "dd"]))
-
-        assert service.plugins() == []
-        gc.collect()
-        assert list(kept) == []

@@ -1,1 +1,1 @@
-"""Stress campaigns: interrupts, forks, refreshes and closes at random moments."""
+"""Stress campaigns: interrupts, forks, refreshes and closes at random moments, mixed work."""

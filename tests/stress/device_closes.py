@@ -7,29 +7,27 @@ The plugin notes what is used after it was given back, and what is left in the e
 
 from __future__ import annotations
 
-import faulthandler
 import gc
-import os
 import sys
 import threading
 import time
-from contextlib import suppress
 from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.device.platform import load_device_platform
-from modular_tf.errors import FailedPreconditionError, ModularTFError
 from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.status import check
 from tests.device.conftest import device_of
 from tests.device.lifetimes import LifetimePlugin, await_ends, build_lifetime_plugin
+from tests.stress.filesystem_closes import Meeting
+from tests.stress.watched_child import still_alive
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 SIZE = 4096
-LONGEST_ROUND_S = 60
+LONGEST_ROUND_S = 60.0
 
 
 class World:
@@ -129,96 +127,46 @@ CLOSES: dict[str, Callable[[World], Callable[[], None]]] = {
 PAIRS = [(call, close) for call in CALLS for close in CLOSES]
 
 
-class Round:
-    """One pair."""
-
-    def __init__(self, plugin: LifetimePlugin, call: str, close: str, random: Random) -> None:
-        """Draw the moments, and whether the host cuts the plugin's memory."""
-        self.problems: list[str] = []
-        self._plugin = plugin
-        plugin.reset()
-        if random.random() < 0.5:
-            plugin.use_bfc_allocator()
-        self._call, self._name = CALLS[call], f"{call} while {close} is closed"
-        self._world = World(plugin, random)
-        self._close = CLOSES[close](self._world)
-        self._held_s, self._open_s = random.random() * 0.006, random.random() * 0.002
-        self._ended = threading.Event()
-
-    def run(self) -> None:
-        """Have all begin at once, wait for their ends, and look at what is left."""
-        self._plugin.hold("work")
-        jobs = [self._repeat, self._repeat, self._end]
-        threads = [threading.Thread(target=self._guarded, args=(job,)) for job in jobs]
-        for thread in threads:
-            thread.start()
-        time.sleep(self._held_s)
-        self._plugin.let_go("work")
-        for thread in threads:
-            thread.join(LONGEST_ROUND_S)
-            if thread.is_alive():
-                self._give_up()
-        for platform in (self._world.platform, self._world.other):
-            platform.close()
-        del self._world, self._close
-        self._look_at_the_end()
-
-    def _guarded(self, job: Callable[[], None]) -> None:
-        try:
-            job()
-        except BaseException as error:  # noqa: BLE001  (to be told)
-            self.problems.append(f"{self._name}: {error!r}")
-
-    def _repeat(self) -> None:
-        for _ in range(50):
-            last = self._ended.is_set()
-            with suppress(ModularTFError):
-                self._call(self._world)
-            if last:
-                return
-
-    def _end(self) -> None:
-        time.sleep(self._open_s)
-        try:
-            self._close()
-        except FailedPreconditionError as error:
-            self.problems.append(f"{self._name}: {error!r}")
-        finally:
-            self._ended.set()
-
-    def _look_at_the_end(self) -> None:
-        gc.collect()
-        # The last callback has what it closes over until its thread goes on, or ends.
-        while any(thread.name.startswith("callbacks of ") for thread in threading.enumerate()):
-            time.sleep(0.001)
-        await_ends()
-        self.problems += [f"{self._name}: {fault}" for fault in self._plugin.faults]
-        if self._plugin.left:
-            self.problems.append(f"{self._name}: left: {self._plugin.left}")
-
-    def _give_up(self) -> None:
-        print(f"{self._name}: still running after {LONGEST_ROUND_S} s", flush=True)
-        faulthandler.dump_traceback(all_threads=True)
-        os._exit(1)
+def run_round(plugin: LifetimePlugin, call: str, close: str, random: Random) -> list[str]:
+    """Let a call and a close meet at moments that are drawn; return the problems."""
+    plugin.reset()
+    if random.random() < 0.5:  # the host cuts the plugin's memory
+        plugin.use_bfc_allocator()
+    world = World(plugin, random)
+    meeting = Meeting(partial(CALLS[call], world), CLOSES[close](world))
+    plugin.hold("work")
+    letting_go = threading.Timer(random.random() * 0.006, plugin.let_go, ["work"])
+    letting_go.start()
+    meeting.run(random.random() * 0.002)
+    letting_go.join()
+    for platform in (world.platform, world.other):
+        platform.close()
+    problems = meeting.faults
+    del world, meeting, platform
+    gc.collect()
+    # The last callback has what it closes over until its thread goes on, or ends.
+    while any(thread.name.startswith("callbacks of ") for thread in threading.enumerate()):
+        time.sleep(0.001)
+    await_ends()
+    return [*problems, *plugin.faults, *[f"left: {plugin.left}"] * bool(plugin.left)]
 
 
 def main() -> int:
     """Run the campaign."""
     rounds, seed = int(sys.argv[1]), int(sys.argv[2])
-    faulthandler.enable()
     sys.setswitchinterval(1e-5)
     random = Random(seed)
-    plugin, failed, pairs = LifetimePlugin(build_lifetime_plugin()), 0, PAIRS[:]
+    plugin, found, pairs = LifetimePlugin(build_lifetime_plugin()), 0, PAIRS[:]
     for number in range(rounds):
         if number % len(pairs) == 0:
             random.shuffle(pairs)
-        stressed = Round(plugin, *pairs[number % len(pairs)], random)
-        stressed.run()
-        failed += bool(stressed.problems)
-        for problem in stressed.problems:
-            print(f"round {number}, {problem}", flush=True)
-    print(f"{rounds} rounds of {len(pairs)} pairs: {failed} had a problem")
-    return 1 if failed else 0
+        call, close = pairs[number % len(pairs)]
+        still_alive(LONGEST_ROUND_S)
+        for problem in run_round(plugin, call, close, random):
+            print(f"round {number}, {call} while {close} is closed: {problem}", flush=True)
+            found += 1
+    print(f"{rounds} rounds of {len(pairs)} pairs, {found} problems")
+    return 1 if found else 0
 
 
 if __name__ == "__main__":

@@ -107,7 +107,7 @@ USES: dict[str, Use] = {
 }
 
 CLOSES: dict[str, Callable[[Place, list[Any]], object]] = {
-    "close": lambda _place, things: [thing.close() for thing in things],
+    "close": lambda _place, things: [thing.close() for thing in things if thing is not None],
     "drop": lambda _place, things: things.clear(),
     "filesystem.close": lambda place, _things: place.fs.close(),
     "service.close": lambda place, _things: place.service.close(),

@@ -17,7 +17,7 @@ import time
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from modular_tf.errors import ModularTFError
 from tests.fixtures.compiler import compile_object, link_library
@@ -47,44 +47,38 @@ def watchful_plugin() -> str:
 
 
 class Meeting:
-    """A call and a close that meet."""
+    """Threads that make a call again and again, while another closes what it uses.
 
-    def __init__(self, pair: Pair, place: Place) -> None:
+    Args:
+        call: What it raises has to be expected, as what the close raises.
+        close: The close.
+    """
+
+    def __init__(self, call: Callable[[], object], close: Callable[[], object]) -> None:
         self.faults: list[str] = []
-        self._use, self._close = USES[pair[0]], CLOSES[pair[1]]
-        self._place = place
-        made = self._use.prepare(place)
-        self._things = [] if made is None else [made]
-        self._has_thing = bool(self._things)
+        self._call, self._close = call, close
         self._start = threading.Barrier(THREADS + 1)
         self._is_over = threading.Event()
 
     def run(self, delay_s: float) -> None:
         """Let them meet; the close comes after a delay."""
-        threads = [threading.Thread(target=self._call) for _ in range(THREADS)]
+        threads = [threading.Thread(target=self._repeat) for _ in range(THREADS)]
         for thread in threads:
             thread.start()
         self._start.wait()
         time.sleep(delay_s)
-        self.expect(lambda: self._close(self._place, self._things))
+        self.expect(self._close)
         self._is_over.set()
         for thread in threads:
             thread.join()
 
-    def _call(self) -> None:
+    def _repeat(self) -> None:
         self._start.wait()
         for _ in range(MOST_CALLS):
             is_last = self._is_over.is_set()
-            self.expect(self._call_once)
+            self.expect(self._call)
             if is_last:
                 return
-
-    def _call_once(self) -> None:
-        try:
-            thing: Any = self._things[0] if self._has_thing else None
-        except IndexError:  # it was dropped
-            return
-        self._use.call(self._place, thing)
 
     def expect(self, act: Callable[[], object]) -> None:
         """Do something; note what it raises, unless that is one of the expected errors."""
@@ -94,6 +88,21 @@ class Meeting:
             pass
         except BaseException as error:  # noqa: BLE001  (it is told)
             self.faults.append(f"{type(error).__name__}: {error}")
+
+
+def meeting_of(pair: Pair, place: Place) -> Meeting:
+    """Return the meeting of a use and a close at a place."""
+    use, close = USES[pair[0]], CLOSES[pair[1]]
+    things = [use.prepare(place)]
+
+    def call() -> None:
+        try:
+            thing = things[0]
+        except IndexError:  # it was dropped
+            return
+        use.call(place, thing)
+
+    return Meeting(call, lambda: close(place, things))
 
 
 def try_pairs(pairs: list[Pair], plugin: str, seed: int, progress: int) -> None:
@@ -111,7 +120,7 @@ def try_pairs(pairs: list[Pair], plugin: str, seed: int, progress: int) -> None:
             scheme = dice.choice(SCHEMES)
             root = f"file://{folder}/{number}" if scheme == "file" else f"{scheme}://h/{number}"
             place = Place(scheme, root, [plugin])
-            meeting = Meeting(pair, place)
+            meeting = meeting_of(pair, place)
             meeting.run(dice.uniform(0, LATEST_CLOSE_S))
             faults += [f"{pair} on {scheme}: {fault}" for fault in meeting.faults]
             meeting.expect(place.service.close)

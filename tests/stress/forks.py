@@ -145,6 +145,10 @@ class World:
             self.reports,
         ]
 
+    def any_job(self) -> None:
+        """Do one of these."""
+        self._dice.choice(self.jobs)()
+
 
 def work(job: Callable[[], None], enough: threading.Event) -> None:
     """Do a job until it is enough; what it may not raise ends the process."""

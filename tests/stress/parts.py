@@ -23,6 +23,7 @@ _ALL = (
     Part("forks", "forks of a process whose threads use all of the package", 200, 4),
     Part("interrupts", "interrupts at any moment of all that a service does", 2000, 12),
     Part("refreshes", "refreshes of plugins whose files others change", 500, 4),
+    Part("growth", "hours of mixed work while plugins come and go, in minutes", 1200, 2),
     Part("device_closes", "closes of devices and what is theirs against every call", 6480, 81),
 )
 PARTS: dict[str, Part] = {part.name: part for part in _ALL}

@@ -1,8 +1,9 @@
 """Refreshes of a service while others replace, remove and add the files of its plugins.
 
 `python -m tests.stress.refreshes ROUNDS SEED`. In each round a thread changes files while one to
-three others refresh, so that changes come while new files are tried. Afterwards what lies there has
-to be served, and nothing else, and open files have to go on.
+three others refresh, so that changes come while new files are tried, and one reads, which gets the
+whole answer of one library or none. Afterwards what lies there has to be served, and nothing else,
+and open files have to go on.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class Campaign:
         with suppress(ModularTFError):  # else the round before has told of it
             held = self._hold()
         self._is_writing = True
-        works = [self._write, *[self._refresh] * self._dice.randrange(1, 4)]
+        works = [self._write, self._read, *[self._refresh] * self._dice.randrange(1, 4)]
         if not self._run_at_once(number, works):
             return False
         try:
@@ -131,6 +132,13 @@ class Campaign:
             is_writing = self._is_writing
             self._service.refresh(files)  # of all would take longer than files are tried
             self.refreshes += 1
+
+    def _read(self) -> None:
+        """Read what is served, each file of one library."""
+        while self._is_writing:
+            with suppress(ModularTFError):  # of one that is replaced, or goes, before its first use
+                self._served.numbers()
+            time.sleep(0.002)
 
     # -- what has to be so ------------------------------------------------------------------------
 

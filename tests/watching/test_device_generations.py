@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from modular_tf.errors import ClosedError, ModularTFError
+from modular_tf.errors import ModularTFError
 from modular_tf.service.configuration import Config
 from modular_tf.service.service import PluginService
 
@@ -86,16 +86,6 @@ def test_the_old_one_is_closed_with_the_last_that_is_held(service, put, hold):
     assert factory.closed
 
 
-def test_closing_the_service_closes_the_old_one_too(service, put):
-    device = service.device("FIXTURE:0")
-    renew(service, put)
-
-    service.close()
-
-    with pytest.raises(ClosedError):
-        device.allocate(64)
-
-
 def test_another_type_and_platform_take_the_place(service, put):
     change = renew(service, put, device_type="OTHER", platform="OTHER_CHIP")
 
@@ -136,19 +126,3 @@ def test_a_platform_that_is_taken_leaves_the_old_one_serving(service, put, folde
     assert "TAKEN_CHIP" in change.refusal.message
     assert [device.name for device in service.devices("TAKEN")] == ["TAKEN:0"]
     assert service.device("FIXTURE:0") is old
-
-
-def test_of_two_new_generations_with_one_platform_the_first_has_it(service, put):
-    put(2, file="libother.so", device_type="OTHER", platform="OTHER_CHIP")
-    service.refresh()
-    old = service.device("OTHER:0")
-    put(3, device_type="SAME", platform="SAME_CHIP")
-    put(4, file="libother.so", device_type="SAME", platform="SAME_CHIP")
-
-    first, second = service.refresh()
-
-    assert (first.plugin, first.refusal) == ("device", None)
-    assert second.plugin == "other"
-    assert "SAME_CHIP" in second.refusal.message
-    assert service.device("SAME:0").plugin == "device"
-    assert service.device("OTHER:0") is old

@@ -12,7 +12,6 @@ from modular_tf.errors import ModularTFError, PluginError
 from modular_tf.service.configuration import Config
 from modular_tf.service.report import State
 from modular_tf.service.service import PluginService
-from tests.fixtures.interrupts import call_at
 from tests.watching.conftest import PATIENCE_S, summary, write
 
 
@@ -152,30 +151,6 @@ def test_a_watch_follows_other_bytes_with_the_identity_of_those_that_were_loaded
     assert service.schemes() == {"second": "x"}
 
 
-def test_a_watch_drops_a_plugin_whose_file_went_after_a_refresh_had_not_followed_it(
-    service, put, overwrite, one_tick, monkeypatch
-):
-    path = Path(put(scheme="first"))
-    one_tick(path)
-    service.load()
-    overwrite(scheme="second")
-    call_at(monkeypatch, "modular_tf.service.plugins:KnownPlugins.scanned", "before", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        service.refresh()
-    path.unlink()
-    changes, done = [], threading.Event()
-
-    with service.watch(lambda change: (changes.append(change), done.set())):
-        assert done.wait(PATIENCE_S)
-
-    assert summary(changes) == [("removed", "x", "loaded")]
-    assert service.schemes() == {}
-
-
-def interrupt():
-    raise KeyboardInterrupt
-
-
 def test_a_replaced_file_that_a_search_has_met_is_one_plugin(service, put):
     put(scheme="first")
     service.load("x")
@@ -185,40 +160,6 @@ def test_a_replaced_file_that_a_search_has_met_is_one_plugin(service, put):
     assert summary(service.refresh()) == [("replaced", "x", "loaded")]
     assert [record.name for record in service.plugins()] == ["x"]
     assert service.schemes() == {"second": "x"}
-
-
-def test_a_scheme_that_python_took_stays_with_python(service, put):
-    class Nothing:
-        def path_exists(self, _uri):
-            return True
-
-    put(scheme="same")
-    service.load("x")
-    undo = service.register_filesystem("same", Nothing(), replace=True)
-    put(variant="versioned-symbols", scheme="same")
-
-    service.refresh()
-
-    taken = service.filesystem("same")
-    assert taken.path_exists("same://host/nothing")
-    undo()
-    assert not service.filesystem("same").path_exists("same://host/nothing")
-
-
-def test_fsspec_follows_the_generations(service, put):
-    pytest.importorskip("fsspec")
-    from modular_tf.fsspec import filesystem_class
-
-    put(scheme="same")
-    service.load("x")
-    files = filesystem_class("same")(service=service)
-    files.pipe_file("same://host/file", b"old")
-    with files.open("same://host/file") as stream:
-        put(variant="versioned-symbols", scheme="same")
-        service.refresh()
-
-        assert not files.exists("same://host/file")
-        assert stream.read() == b"old"
 
 
 def mappings():

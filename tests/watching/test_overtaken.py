@@ -11,7 +11,6 @@ import pytest
 
 from modular_tf.discovery.file_identity import FileIdentity
 from modular_tf.errors import ClosedError
-from modular_tf.service import library_loading
 from modular_tf.service.reload.watching import Change
 from modular_tf.service.report import ChangeKind, State
 from tests.fixtures.interrupts import MOMENTS, call_at
@@ -108,22 +107,6 @@ def test_a_new_file_that_is_replaced_while_it_is_read_is_one_plugin(service, put
     serves_what_lies_there(service, path, "second")
     Path(path).unlink()
     assert summary(service.refresh()) == [("removed", "x", "loaded")]
-
-
-def test_a_successor_that_is_overwritten_within_one_tick_while_it_is_tried_is_tried_again(
-    service, put, overwrite, one_tick, while_trying
-):
-    path = put()
-    service.load("x")
-    put(scheme="second")
-    one_tick(path)
-    changes = []
-    while_trying(lambda: (overwrite(scheme="third"), changes.extend(service.refresh())))
-
-    service.refresh()
-
-    assert summary(changes) == [("replaced", "x", "loaded")]
-    serves_what_lies_there(service, path, "third")
 
 
 def test_a_file_that_changed_since_a_watch_found_it_whole_has_its_turn_later(service, put):
@@ -248,53 +231,3 @@ def test_closing_closes_the_old_library_of_an_interrupted_replacement(service, p
     assert held_back.closed
     with pytest.raises(ClosedError):
         old.path_exists("one://host/file")
-
-
-@pytest.fixture
-def during_first_use(monkeypatch):
-    """Do something when the next library has been loaded, before it is registered."""
-    load = library_loading.load_library
-
-    def arrange(function):
-        def load_and_call(*given):
-            monkeypatch.setattr(library_loading, "load_library", load)
-            loaded = load(*given)
-            function()
-            return loaded
-
-        monkeypatch.setattr(library_loading, "load_library", load_and_call)
-
-    return arrange
-
-
-def test_a_plugin_that_is_removed_during_an_interrupted_first_use_serves_nobody(
-    service, put, monkeypatch, during_first_use
-):
-    path = Path(put(scheme="one"))
-    service.load()
-
-    def remove():
-        path.unlink()
-        assert summary(service.refresh()) == [("removed", "x", "loaded")]
-
-    during_first_use(remove)
-    interrupted = "modular_tf.service.deferred_library:DeferredLibrary._differences"
-    call_at(monkeypatch, interrupted, "before", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        service.filesystem("one")
-
-    assert service.schemes() == {}
-
-
-def test_a_plugin_that_is_replaced_during_its_first_use_gives_way(service, put, during_first_use):
-    path = put(scheme="one")
-    service.load()
-
-    def replace_it():
-        replace(put, "one")
-        assert summary(service.refresh()) == [("replaced", "x", "loaded")]
-
-    during_first_use(replace_it)
-    service.filesystem("one")
-
-    serves_what_lies_there(service, path, "one")

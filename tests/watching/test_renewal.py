@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import logging
 import threading
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
-from modular_tf.discovery.file_identity import SeenFile
-from modular_tf.discovery.sources import distributions
 from modular_tf.errors import ClosedError
 from modular_tf.hookspecs import hookimpl
 from modular_tf.service.report import State
 from modular_tf.service.service import PluginService
-from tests.discovery.site_folder import install
-from tests.fixtures.wheels import record_row
 from tests.watching.conftest import PATIENCE_S, summary
 
 
@@ -28,57 +22,6 @@ def test_only_the_named_paths_are_looked_at(service, put):
     assert summary(service.refresh([path])) == [("appeared", "y", "loaded")]
     assert service.schemes() == {"second": "y"}
     assert summary(service.refresh()) == [("appeared", "x", "loaded")]
-
-
-@pytest.fixture
-def read(monkeypatch):
-    """The names of the libraries of distributions that are read."""
-    monkeypatch.setattr(SeenFile, "is_settled", lambda *_: True)  # whatever the clock shows
-    names, exports = [], distributions.exports_init_symbol
-
-    def counted(path):
-        names.append(Path(path).name)
-        return exports(path)
-
-    monkeypatch.setattr(distributions, "exports_init_symbol", counted)
-    return names
-
-
-def test_installed_libraries_that_are_known_are_not_read_again(
-    service, tmp_path, fixture_plugin, monkeypatch, read
-):
-    plugin = fixture_plugin(scheme="first").read_bytes()
-    other = fixture_plugin("no-init").read_bytes()
-    site = tmp_path / "site"
-    install(site, "some", files={"some/libinstalled.so": plugin, "some/libz.so": other})
-    monkeypatch.syspath_prepend(str(site))
-    service.load()
-    known, read[:] = list(read), []
-
-    assert service.refresh() == []
-    assert read == []
-    assert "libinstalled.so" in known
-    (site / "some" / "libz.so").write_bytes(fixture_plugin(scheme="second").read_bytes())
-    service.refresh()
-    assert read == ["libz.so"]
-
-
-def test_a_change_of_a_loose_file_reads_no_library_of_an_unpacked_wheel(
-    service, put, folder, fixture_plugin, read
-):
-    files = {
-        "some/libwheel.so": fixture_plugin(scheme="first").read_bytes(),
-        "some/libz.so": fixture_plugin("no-init").read_bytes(),
-    }
-    record = "\n".join(record_row(path, data) for path, data in files.items()).encode()
-    install(folder / "some.wheel", "some", files=files, record=record)
-    service.load()
-    known, read[:] = list(read), []
-
-    assert summary(service.refresh([put(scheme="second")])) == [("appeared", "x", "loaded")]
-    # In the first process that searches this environment also those that are installed in it.
-    assert {"libwheel.so", "libz.so"} <= set(known)
-    assert read == []
 
 
 def test_hooks_get_the_changes(folder, put):
@@ -148,25 +91,6 @@ def test_a_watch_loads_what_is_there_and_ends_with_its_service(service, put):
     assert watch.closed
 
 
-def test_two_renewals_at_once_follow_each_change_once(service, put):
-    service.load()
-    meet = threading.Barrier(2)
-
-    def renew(_):
-        meet.wait()
-        return service.refresh()
-
-    with ThreadPoolExecutor(2) as threads:
-        for number in range(3):
-            put("liba.so", scheme=f"a{number}")
-            put("libb.so", scheme=f"b{number}")
-            one, other = threads.map(renew, range(2))
-
-            assert sorted(change.plugin for change in one + other) == ["a", "b"]
-            assert service.schemes() == {f"a{number}": "a", f"b{number}": "b"}
-            assert [record.warnings for record in service.plugins()] == [(), ()]
-
-
 def test_a_plugin_that_hangs_does_not_hold_up_the_next(run_forked, fixture_plugin, folder):
     child = run_forked(
         """
@@ -200,21 +124,3 @@ def test_a_plugin_that_hangs_does_not_hold_up_the_next(run_forked, fixture_plugi
     )
 
     assert child.stdout == "good loaded\nfound\n{'one': 'good'}\n"
-
-
-def test_an_unpacked_wheel_with_an_installed_library_is_its_twin(
-    service, tmp_path, fixture_plugin, monkeypatch
-):
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    folder = tmp_path / "modular_tf" / "plugins"
-    content = fixture_plugin(scheme="first").read_bytes()
-    record = f"{record_row('some/libx.so', content)}\n".encode()
-    files = {"some/libx.so": content}
-    install(tmp_path / "site", "some", files=files, record=record)
-    monkeypatch.syspath_prepend(str(tmp_path / "site"))
-    service.load()
-    install(folder / "some.wheel", "some", files=files, record=record)
-
-    assert service.refresh([str(folder / "some.wheel" / "some" / "libx.so")]) == []
-    assert len(service.plugins()) == 1
-    assert service.schemes() == {"first": "some"}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import operator
 import struct
-import sys
 from collections.abc import Iterable
 from importlib import import_module
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modular_tf.abi.data_types import by_name as number_type
+from modular_tf.abi.data_types import imported_numpy
 from modular_tf.abi.dlpack_devices import DLPACK_VERSION, HOST, DeviceType
 from modular_tf.abi.dlpack_elements import ElementType, TypeCode, by_dtype, by_name, by_numpy
 from modular_tf.device.memory.device_memory import HostMemory, host_buffer
@@ -81,7 +81,7 @@ def content_of(found: Any) -> ArrayContent:
         return found
     if isinstance(found, NUMBERS) and not hasattr(found, "dtype"):  # numpy's have a type
         return content_of_numbers(found)[1]
-    numpy = sys.modules.get("numpy")  # an array of numpy's exists only where that was imported
+    numpy = imported_numpy()  # an array of numpy's exists only where that was imported
     if isinstance(found, (list, tuple)):
         _, flat = flattened(found)
         if all(isinstance(each, NUMBERS) and not hasattr(each, "dtype") for each in flat):
@@ -91,7 +91,7 @@ def content_of(found: Any) -> ArrayContent:
             if not isinstance(each, arrays):
                 raise _no_array(each)
         try:
-            found = numpy.asarray(found)  # type: ignore[union-attr]  # some are numpy's
+            found = numpy.asarray(found)  # some are numpy's
         except ValueError:
             shapes = sorted({str([*getattr(each, "shape", ())]) for each in flat})
             raise InvalidArgumentError(

@@ -1,1 +1,0 @@
-"""Soaking: hours of mixed work in minutes, while plugins come and go; `scripts/soak` runs it."""
