@@ -179,26 +179,3 @@ def test_what_is_no_library_is_passed_over_by_neither(place, is_opened, needing,
     (problem,) = found.problems
     assert problem.rule_id in ({"LD-004", "LD-005"} if is_opened else {"LD-002", "LD-003"})
     assert problem.path == str(path)
-
-
-def _replace_folder(path):
-    path.parent.rmdir()
-    path.parent.write_bytes(b"")
-
-
-@pytest.mark.parametrize(
-    "place",
-    [
-        pytest.param(_link("nowhere"), id="link to nothing"),
-        pytest.param(_replace_folder, id="file"),
-    ],
-)
-def test_what_is_absent_is_passed_over_by_both(place, needing, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    place(tmp_path / "one/libfound.so")
-    assert f"{tmp_path}/two/libfound.so" in files_by_linker(*needing)
-
-    found = _check(*needing)
-
-    assert f"{tmp_path}/two/libfound.so" in [library.path for library in found.libraries]
-    assert not found.problems
