@@ -85,25 +85,6 @@ def test_it_is_found_where_the_plugin_is_searched_from(search, folder, opened, p
     assert ask(load_probed(put_plugin(search=search))) == ANSWER
 
 
-def test_it_finds_what_lies_above_the_folders_that_the_plugin_searches(folder, opened, put_plugin):
-    (folder / "libs" / "below").mkdir()
-    compiled = compile_object(SOURCE, ['FIRST="liblast.so"', "ASK=answer"])
-    needs = ["-Wl,--no-as-needed", str(framework_stub(INTERNAL))]
-    search = "-Wl,--enable-new-dtags,-rpath,$ORIGIN/../.."
-    put(link_library(opened, [compiled], [*needs, search]), folder / "libs" / "below")
-    put(link_library("liblast.so", [compile_object(LAST, ["ANSWER=7", 'NAME="last"'])]), folder)
-
-    assert ask(load_probed(put_plugin(search="$ORIGIN/../libs/below"))) == 7
-
-
-def test_what_it_needs_and_nobody_has_is_replaced(folder, opened, put_plugin):
-    put_opened(folder / "libs" / opened, "MISSING=TF_NobodyHasThis")
-    plugin = put_plugin()
-
-    assert facts_of(plugin).absent == ("TF_NobodyHasThis",)
-    assert ask(load_probed(plugin)) == ANSWER
-
-
 def test_what_the_plugins_code_does_not_name_or_is_damaged_is_left_alone(
     folder, opened, put_plugin
 ):

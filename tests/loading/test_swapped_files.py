@@ -173,12 +173,6 @@ def test_a_file_that_is_rewritten_during_the_load_is_not_mapped(
         assert_refused([checked], place, traces)
 
 
-def test_a_rewrite_during_the_load_is_not_mapped_from_a_copy(place, evil, traces, do_before):
-    do_before(private_copy.os, "sendfile", by_rewriting, place, evil)
-
-    assert_refused([see(str(place))], place, traces, sealed=True)
-
-
 @pytest.mark.parametrize("swap", SWAPS)
 def test_a_companion_that_is_swapped_is_not_mapped(swap, build, place, evil, traces, tmp_path):
     companion = tmp_path / "companions" / "libcompanion.so"

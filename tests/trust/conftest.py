@@ -4,40 +4,26 @@ import errno
 import json
 import os
 import struct
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
-from modular_tf.discovery.candidate import Candidate, Source
 from modular_tf.discovery.trust.judge import TrustJudge
 from modular_tf.discovery.trust.policy import TrustPolicy
+from tests.discovery.conftest import make_candidate
 
 STRANGER = 54321  # a user and a group that no system has
 
 
-def candidate(path, source=Source.ARGUMENT, **facts):
-    """Return a file as discovery would find it."""
-    found = Path(path).stat()
-    known = {"origin": "test", "distribution": None, "name": "x", **facts}
-    return Candidate(
-        path=str(path),
-        real_path=os.path.realpath(path),
-        source=source,
-        identity=(found.st_dev, found.st_ino),
-        **known,
-    )
-
-
 def judge(path, policy=None, **options):
     """Judge one file that an argument names."""
-    return TrustJudge(policy or TrustPolicy(), **options).judge(candidate(path))
+    return TrustJudge(policy or TrustPolicy(), **options).judge(make_candidate(path))
 
 
 def judge_with_companions(path, *companions, policy=None, **options):
     """Judge a file that an argument names, and then its companions."""
     one_pass = TrustJudge(policy or TrustPolicy(), **options)
-    found = candidate(path)
+    found = make_candidate(path)
     return one_pass.judge_companions(found, one_pass.judge(found), list(map(str, companions)))
 
 
