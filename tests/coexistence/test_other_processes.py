@@ -42,33 +42,3 @@ def test_workers_load_for_themselves(method, policy, run_python, fixture_plugin,
     )
 
     assert child.stdout == "reached the end\n"
-
-
-def test_a_worker_that_is_killed_takes_nothing_along(run_python, fixture_plugin, tmp_path):
-    script = tmp_path / "killed.py"
-    script.write_text(
-        WORK
-        + """
-import multiprocessing, signal
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-
-def die(plugin):
-    service = PluginService(plugin_paths=[plugin])
-    service.load()
-    service.filesystem("fixture").new_writable_file("fixture://h/f").append(b"lost")
-    os.kill(os.getpid(), signal.SIGKILL)
-
-if __name__ == "__main__":
-    with PluginService(plugin_paths=sys.argv[1:]) as service:
-        service.load()
-        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-            try:
-                pool.submit(die, sys.argv[1]).result()
-            except BrokenProcessPool:
-                use_all(service)
-                print("reached the end")
-"""
-    )
-
-    assert run_python(script, fixture_plugin("good")).stdout == "reached the end\n"

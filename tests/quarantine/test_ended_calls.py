@@ -145,65 +145,6 @@ def test_the_end_is_reported_on_a_small_stack_for_signals(run_python, library, o
     assert note.read_bytes().endswith(b"}\n")
 
 
-TOGETHER = f"""
-    import faulthandler
-    faulthandler.disable()  # which writes there, too
-    {BEGIN}
-    files = open_file("segv"), open_file("segv")
-    there, here = os.pipe()
-    os.set_blocking(here, False)
-    while True:
-        try:
-            os.write(here, bytes(4096))
-        except BlockingIOError:
-            break
-    os.set_blocking(here, True)
-    os.dup2(here, 2)  # who tells of the end waits
-    for file in files:
-        threading.Thread(target=file.read, args=(0, 8)).start()
-        time.sleep(0.3)
-    while True:
-        os.read(there, 1 << 16)
-"""
-
-
-def test_a_second_thread_that_crashes_does_not_cut_the_report_of_the_first_short(
-    run, library, own_state
-):
-    run(TOGETHER, status=-signal.SIGSEGV)
-    (note,) = note_files(own_state)
-    assert note.read_bytes().endswith(b"}\n")
-
-
-INTERRUPTED = """
-    service.filesystem("ending")
-    there, here = os.pipe()
-    os.set_blocking(here, False)
-    try:
-        while True:
-            os.write(here, bytes(4096))
-    except BlockingIOError:
-        os.set_blocking(here, True)
-    child = os.fork()
-    if child == 0:
-        os.dup2(here, 2)  # who tells of the end waits
-        signal.signal(signal.SIGALRM, lambda *_: None)
-        signal.siginterrupt(signal.SIGALRM, True)
-        signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
-        open_file().read(0, 8)
-    os.close(here)
-    time.sleep(0.5)
-    while chunk := os.read(there, 1 << 16):
-        os.write(2, chunk.lstrip(bytes(1)))
-    os.waitpid(child, 0)
-"""
-
-
-def test_a_signal_while_the_end_is_told_does_not_cut_it_short(run):
-    (line,) = run(BEGIN + INTERRUPTED, "segv")
-    assert line.endswith(": the process ends [LD-130]")
-
-
 # -- whose end it is ---------------------------------------------------------------------------
 
 FORKED = """
@@ -285,28 +226,6 @@ def test_nobody_is_blamed_for_calls_by_tables_that_were_overwritten(run, own_sta
     assert "SIGSEGV in plugin ending, " in line
     assert "Write-protected tables of plugins were overwritten before" in line
     assert note_files(own_state) == []
-
-
-NO_WAY_TO_READ = """
-    from tests.fixtures.sandbox import forbid_process_vm_readv
-    file = open_file()
-    forbid_process_vm_readv()
-    used = []
-    try:
-        while True:
-            used.append(os.dup(0))
-    except OSError:
-        os.close(used.pop())
-    file.read(0, 8)
-"""
-
-
-def test_tables_that_cannot_be_read_count_as_they_were_made(run, state):
-    """Reading them takes two descriptors where a sandbox forbids the other way."""
-    (line,) = run(BEGIN + NO_WAY_TO_READ, "segv", status=-signal.SIGSEGV)
-    assert "SIGSEGV in plugin ending, " in line
-    assert "overwritten" not in line
-    assert "read of 'ending://h/segv': process" in state()[1]
 
 
 # -- what the next processes know --------------------------------------------------------------
