@@ -2,7 +2,7 @@
 
 A target is a module of this package with two functions. `make(dice)` returns an input that depends
 on nothing but the dice and the target's own bases. `check(given)` has our code answer it, holds the
-answer against the oracle and returns its kind, as "accepted" or "LD-005", which is counted. It
+answer against the oracle and returns its kind, as "loadable" or "LD-005", which is counted. It
 raises `AssertionError` where the answer is wrong; what else comes out of it is something that our
 code does not announce.
 """
@@ -15,7 +15,7 @@ import signal
 from collections import Counter
 from contextlib import contextmanager
 
-TARGETS = ("elf", "probe", "record", "finding")
+TARGETS = ("probe", "record", "finding")
 """The modules of this package that are targets."""
 LIMIT_S = 20
 """Seconds of processor time, not of the clock, after which one input counts as a hang."""
