@@ -11,7 +11,6 @@ import time
 import pytest
 
 from modular_tf.concurrency import crew as crew_module
-from modular_tf.concurrency import threads
 from modular_tf.concurrency.crew import Crew, results_at_once
 from modular_tf.errors import CancelledError, FailedPreconditionError, ResourceExhaustedError
 
@@ -255,34 +254,3 @@ def test_a_forked_child_that_goes_on_is_told_that_its_threads_are_missing():
 
     assert "forked" in told
     assert no_thread_is_left()
-
-
-def test_a_call_of_a_thread_whose_start_was_interrupted_is_waited_for(monkeypatch):
-    """The interrupt comes while Python waits for the first step of the thread."""
-    begun, may_end = threading.Event(), threading.Event()
-    ended = []
-    wait = threads._Started.wait
-
-    def call(n):
-        begun.set()
-        may_end.wait(30)
-        ended.append(n)
-
-    def interrupted(started):
-        wait(started)
-        begun.wait(30)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(crew_module, "_GRACE_S", 0.01)
-    crew = Crew(4)
-    with monkeypatch.context() as patch:
-        patch.setattr(threads._Started, "wait", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            list(crew.run(call, range(8)))
-
-    assert crew.is_working
-    assert ended == []
-    may_end.set()
-    crew.wait()
-    assert ended == [0]
-    assert not crew.is_working

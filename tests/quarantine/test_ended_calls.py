@@ -99,14 +99,6 @@ HANDLER = """
     libc.signal.argtypes = [ctypes.c_int, ctypes.c_void_p]
     libc.signal(6, ctypes.cast(libc._exit, ctypes.c_void_p))
 """
-NO_HANDLER = """
-    import ctypes
-    class Action(ctypes.Structure):
-        _fields_ = [("handler", ctypes.c_void_p), ("mask", ctypes.c_ulong * 16),
-                    ("flags", ctypes.c_int), ("restorer", ctypes.c_void_p)]
-    SA_SIGINFO = 4
-    assert ctypes.CDLL(None).sigaction(6, ctypes.byref(Action(flags=SA_SIGINFO)), None) == 0
-"""
 SMALL_STACK = """
     from tests.fixtures.signal_stack import use_small_stack
     use_small_stack()
@@ -119,9 +111,8 @@ SMALL_STACK = """
         (READ, "segv", -signal.SIGSEGV, "Fatal Python error: Segmentation fault"),
         # which _exit is given
         ("    import ctypes; libc = ctypes.CDLL(None)" + HANDLER + READ, "abort", 6, ""),
-        (NO_HANDLER + READ, "abort", -signal.SIGABRT, ""),
     ],
-    ids=["Python's", "the application's", "a default with flags of a handler"],
+    ids=["Python's", "the application's"],
 )
 def test_the_handler_that_was_there_runs_afterwards(run_forked, library, code, how, status, then):
     said = run_forked(code, how, library, status=status).stderr
