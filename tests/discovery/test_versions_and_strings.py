@@ -8,7 +8,6 @@ import pytest
 
 from modular_tf.discovery.elf import parse_glibc
 from modular_tf.discovery.elf.file import ElfFile
-from tests.discovery.elf_builder import ElfBuilder
 
 _GNU_HASH, _UNKNOWN_TAG = 0x6FFFFEF5, 0x6FFFFE00
 _VERSIONS_NEEDED = 0x6FFFFFFF
@@ -27,18 +26,6 @@ _VERSIONS_NEEDED = 0x6FFFFFFF
 )
 def test_a_version_of_glibc_is_numbers_only(version, numbers):
     assert parse_glibc(version) == numbers
-
-
-def test_the_end_of_a_chain_counts_and_not_how_many_are_claimed(tmp_path):
-    """As for the dynamic linker, a distance of zero to the next record ends the chain."""
-    needed = struct.pack("<HHIII", 1, 9, 1, 16, 0)
-    version = struct.pack("<IHHII", 0, 0, 2, 1, 0)
-    builder = ElfBuilder(tables={"needs": needed + version}, tags={_VERSIONS_NEEDED: 9})
-    library = tmp_path / "liba.so"
-    library.write_bytes(builder.build())
-
-    with ElfFile(str(library)) as elf:
-        assert len(elf.version_needs()) == 1
 
 
 def test_without_a_hash_table_the_sections_say_how_many_symbols_there_are(tmp_path):

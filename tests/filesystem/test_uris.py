@@ -1,7 +1,4 @@
-"""URIs and paths: the table of `filesystem-abi` §5, in Python and in C.
-
-`tests.fuzz.uri` splits and joins thousands of random ones by the same rules in each run.
-"""
+"""URIs and paths: the table of `filesystem-abi` §5, in Python and in C."""
 
 from __future__ import annotations
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import tempfile
 from dataclasses import dataclass, field
 from functools import cache
 from io import BytesIO
@@ -12,9 +10,8 @@ from pathlib import Path
 
 from elftools.elf.elffile import ELFFile
 
+from modular_tf.discovery.linking.dynamic_linker import running_program
 from tests.discovery.elf_builder import ElfBuilder
-from tests.plugins.build import build_plugin
-from tests.plugins.matrix import variants
 
 _SMALL = 80_000
 _SYSTEM_LIBRARIES = (
@@ -46,31 +43,19 @@ class Base:
 @cache
 def bases():
     """Return all of them; the same on each call, the real ones as this machine makes them."""
-    return tuple(_mapped(content) for content in (*_made(), *_compiled(), *_of_the_system()))
+    return tuple(_mapped(content) for content in (*_made(), *_of_the_system()))
 
 
 def _made():
-    for machine in (183, 243):
+    for machine in (running_program().machine, 183, 243):
         for style in ("gnu", "sysv", "both"):
             yield ElfBuilder(
                 machine=machine,
+                flags=6,
                 hash_style=style,
                 needed=("libc.so.6", "libtensorflow_framework.so.2"),
                 paths={"rpath": "$ORIGIN/a:/b"} if style == "gnu" else {"runpath": "/c"},
             ).build()
-
-
-def _compiled():
-    names = {"FIXTURE_SCHEME": "fuzz", "FIXTURE_TYPE": "FUZZ", "FIXTURE_PLATFORM": "FUZZ_CHIP"}
-    for family in ("filesystem", "device"):
-        yield _stripped(build_plugin(variants(family)["good"], names))
-
-
-def _stripped(library):
-    with tempfile.TemporaryDirectory() as folder:
-        target = Path(folder) / library.name
-        subprocess.run(["strip", "-s", "-o", str(target), str(library)], check=True)
-        return target.read_bytes()
 
 
 def _of_the_system():
@@ -124,7 +109,3 @@ def _fields_of_tables(elf, content, word):
             yield from (
                 (at, step) for at in range(start, min(start + length, len(content) - step), step)
             )
-    if elf["e_shoff"]:
-        for index in range(elf["e_shnum"]):
-            at = elf["e_shoff"] + index * elf["e_shentsize"]
-            yield from ((at + 4, 4), (at + 8 + 2 * word, word), (at + 8 + 3 * word, word))

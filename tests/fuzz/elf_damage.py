@@ -32,13 +32,6 @@ def _number(data, base, dice):
     data[at : at + size] = (new % (1 << 8 * size)).to_bytes(size, order)
 
 
-def _swap(data, base, dice):
-    (one, size), (other, other_size) = dice.choice(base.fields), dice.choice(base.fields)
-    if size == other_size and max(one, other) + size <= len(data):
-        left, right = data[one : one + size], data[other : other + size]
-        data[one : one + size], data[other : other + size] = right, left
-
-
 def _flip(data, _base, dice):
     if data:
         data[dice.randrange(len(data))] ^= 1 << dice.randrange(8)
@@ -55,15 +48,5 @@ def _piece(data, _base, dice):
         data[to : to + length] = data[at : at + length]
 
 
-def _noise(data, base, dice):
-    at, _ = dice.choice(base.fields)
-    length = min(dice.randrange(1, 16), max(len(data) - at, 0))
-    data[at : at + length] = dice.randbytes(length)
-
-
-def _more(data, _base, dice):
-    data += dice.randbytes(dice.randrange(1, 64))
-
-
-_DAMAGES = (_number, _swap, _flip, _piece, _noise, _cut, _more)
-_WEIGHTS = (60, 6, 12, 6, 8, 3, 2)
+_DAMAGES = (_number, _flip, _piece, _cut)
+_WEIGHTS = (70, 15, 10, 5)

@@ -150,15 +150,6 @@ def test_a_suspect_that_ends_a_process_is_added_and_after_its_release_one_more(s
     assert memory().recall(SHA256) is not None
 
 
-def test_an_ended_call_that_is_taken_twice_counts_once():
-    calls = [_loading(time)._replace(kind="call", call="read") for time in (1.0, 2.0)]
-    for _ in range(2):
-        memory().take(calls, Notes(PrivateDirectory(None)))
-
-    assert len(memory().ended_calls(SHA256)) == 2
-    assert memory().recall(SHA256) is None
-
-
 # -- bounds and places -----------------------------------------------------------------------
 
 LONG = Incident.of(Violation("LD-066", "\u00e9" * 170_000), last_output="\x1b" * 170_000)
@@ -290,8 +281,7 @@ def _write_format_1(file, records):
         used.commit()
 
 
-@pytest.mark.parametrize("is_saved", [True, False])
-def test_the_entries_of_format_1_are_taken_over(database, monkeypatch, is_saved):
+def test_the_entries_of_format_1_are_taken_over(database):
     """Its table had a key, JSON, a digest, a rank and a checksum for each of them."""
     (entry,) = memory().entries()
     _accuse(1.0)  # of the same plugin, which is in quarantine: no suspect
@@ -304,20 +294,15 @@ def test_the_entries_of_format_1_are_taken_over(database, monkeypatch, is_saved)
         "damaged": None,
     }
     _write_format_1(database, records)
-    with monkeypatch.context() as patch:
-        if not is_saved:
-            patch.setattr(QuarantineStore, "save", lambda _: False)
-        for _ in range(2):
-            here = memory()
-            assert here.entries() == [entry]
-            assert here.recall(SHA256) == entry
-            assert here.suspicion(OTHER_SHA256) == suspect
-            assert here.ended_calls(_digest(7)) == [called]
-            assert here.damaged is None
-        here.clear_suspicion(OTHER_SHA256)
-        assert here.release(SHA256)
+    for _ in range(2):
+        here = memory()
+        assert here.entries() == [entry]
+        assert here.suspicion(OTHER_SHA256) == suspect
+        assert here.ended_calls(_digest(7)) == [called]
+        assert here.damaged is None
+    here.clear_suspicion(OTHER_SHA256)
+    assert here.release(SHA256)
 
-    assert here.save()
     assert memory().entries() == here.entries() == []
     assert memory().suspicion(OTHER_SHA256) is None
 

@@ -257,14 +257,3 @@ def test_a_file_is_read_only_where_that_is_needed(file, changed, set_clock, age)
     set_clock(changed + age)
 
     assert (see(str(file), read=False).sha256 is None) is (age == LATER_NS)
-
-
-def test_one_look_serves_a_whole_pass(file, changed, set_clock):
-    set_clock(changed + LATER_NS)
-    seen = see(str(file))
-    known = {}
-    assert see_again(seen, known) is seen
-    file.unlink()
-
-    assert see_again(seen, known) is seen
-    assert see_again(seen, {}) is None

@@ -197,16 +197,6 @@ def test_a_copy_beside_other_companions_must_be_tried(with_companion, tmp_path, 
 # -- where it is -------------------------------------------------------------------------------
 
 
-def test_without_a_place_it_lasts_as_long_as_the_process(plugin, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", "/proc/nonexistent")
-    cache = ScanCache.of_process()
-    found = look_into(cache, plugin)
-    assert cache.remember(found)
-
-    assert not cache.save()
-    assert untimed(cache.recall(str(plugin))) == untimed(found)
-
-
 def test_a_cache_of_others_or_another_host_is_not_believed_and_nothing_by_the_privileged(
     plugin, own_cache, monkeypatch
 ):

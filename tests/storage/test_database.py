@@ -7,7 +7,6 @@ import fcntl
 import itertools
 import os
 import resource
-import shutil
 import signal
 import sqlite3
 import subprocess
@@ -435,27 +434,6 @@ def test_what_is_changed_while_it_is_saved_is_saved_by_the_next(directory, monke
     assert stored(directory) == {"key": "new"}
 
 
-@pytest.mark.parametrize("read", [lambda one: one.get("key"), lambda one: one.contents()["key"]])
-def test_what_is_saved_while_it_is_read_is_seen(directory, read):
-    """Saving moves it from the changes to the rows, whichever of them is read first."""
-    one = records(directory)
-    one.put("key", 1)
-
-    class Rows(dict):
-        def get(self, key, default=None):
-            found = super().get(key, default)
-            assert one.save()
-            return found
-
-        def __iter__(self):  # which `{**rows}` calls where there is one, by `keys`
-            found = list(super().__iter__())
-            assert one.save()
-            return iter(found)
-
-    one.pairs.rows = Rows()
-    assert read(one) == 1
-
-
 @pytest.mark.filterwarnings("ignore:.*fork")  # libraries of other tests have threads
 def test_children_that_are_forked_all_the_time_neither_hang_nor_do_harm(directory, filled):
     """A thread writes meanwhile, in whose transaction no child may begin."""
@@ -490,35 +468,6 @@ def test_children_that_are_forked_all_the_time_neither_hang_nor_do_harm(director
     assert is_whole(filled)
 
 
-def test_a_signal_handler_may_use_them_in_the_middle_of_a_fork(run_python, directory):
-    subject = """
-        import os, signal, sys
-
-        def send():
-            signal.raise_signal(signal.SIGALRM)
-
-        # Such as those of `logging`, which run while a fork has the lock of the databases.
-        os.register_at_fork(before=send, after_in_parent=send, after_in_child=send)
-        from modular_tf.service.storage.private_directory import PrivateDirectory
-        sys.path.insert(0, sys.argv[2])
-        from tests.storage.pairs import Pairs
-        one, saved = Pairs(PrivateDirectory(sys.argv[1]), "some.sqlite"), []
-
-        def handler(*_):
-            one.put(f"{os.getpid()} {len(saved)}", 1)
-            saved.append(one.save())
-
-        signal.signal(signal.SIGALRM, handler)
-        child = os.fork()
-        assert saved == [True, True]
-        if not child:
-            os._exit(0)
-        assert os.waitpid(child, 0)[1] == 0
-    """
-    run_python(subject, directory.path, Path(__file__).parents[2])
-    assert len(stored(directory)) == 3
-
-
 @pytest.mark.filterwarnings("ignore:.*fork")
 def test_processes_that_are_killed_at_any_time_do_no_damage(directory, filled):
     """A sample; `scripts/kill_starts` does so to whole starts."""
@@ -551,11 +500,3 @@ def test_processes_that_are_killed_at_any_time_do_no_damage(directory, filled):
         assert stored(directory).items() >= VALUES.items()
     assert not filled.with_name(f"{NAME}.damaged").exists()
     assert is_whole(filled)
-
-
-def test_the_directory_may_go_while_it_is_used(directory, filled):
-    one = records(directory)
-    shutil.rmtree(filled.parent)
-    one.put("new", 1)
-    assert one.save()
-    assert stored(directory) == {"new": 1}

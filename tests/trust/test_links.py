@@ -47,18 +47,6 @@ def test_a_strangers_link_is_refused(part, elsewhere, library, give_to, tmp_path
     assert_refused(judge(library), "LD-075", tmp_path / part)
 
 
-def test_a_directory_may_be_a_link(tmp_path, library, give_to):
-    link = tmp_path / "by-link"
-    link.symlink_to(library.parent, target_is_directory=True)
-    assert judge(link / "libx.so").accepted
-
-    library.parent.chmod(0o777)
-    assert_refused(judge(link / "libx.so"), "LD-076")
-    library.parent.chmod(0o755)
-    give_to(link, user=STRANGER)
-    assert_refused(judge(link / "libx.so"), "LD-075")
-
-
 def test_two_points_lead_where_the_kernel_goes(tmp_path, library):
     """Behind a link they lead above what it leads to, not above itself."""
     (tmp_path / "far" / "away").mkdir(parents=True)
