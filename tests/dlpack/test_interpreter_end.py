@@ -25,9 +25,7 @@ PRODUCE = """
 TAKEN = {
     "versioned": "produce().__dlpack__(max_version=(1, 0))",
     "legacy": "produce().__dlpack__()",
-    "consumed": "consume(produce().__dlpack__())",
     "table": "import_by_table(produce())",
-    "buffer": "memoryview(produce())",
     "numpy": "numpy.from_dlpack(produce())",
 }
 
