@@ -58,17 +58,6 @@ def test_a_dependency_orders(model, place):
     assert _found(model, place, second) == "bc"
 
 
-def test_an_event_stands_for_its_last_place(model, place):
-    first, second, event = model.create_stream(), model.create_stream(), model.create_event()
-    model.record(first, event)
-    model.write(first, place, b"a")
-    model.record(first, event)
-    model.wait_for_event(second, event)
-    model.write(second, place, b"b")
-
-    assert _found(model, place, second) == "b"
-
-
 @pytest.mark.parametrize("way", ["passed_event", "passed_stream", "passed_all"])
 def test_what_the_host_has_waited_for_is_over(model, place, way):
     stream, event = model.create_stream(), model.create_event()
@@ -104,16 +93,6 @@ def test_a_copy_takes_what_it_finds(model, place):
     model.write(model.create_stream(), place, b"b")
     model.copy(None, other, place)
     assert _found(model, other) == "ab"
-
-
-def test_copies_in_a_circle_bring_nothing_new(model, place):
-    other = Place(model.allocate(), 0, 1)
-    model.write(None, place, b"a")
-    model.write(None, other, b"b")
-    model.copy(model.create_stream(), other, place)
-    model.copy(model.create_stream(), place, other)
-
-    assert _found(model, place) == "ab"
 
 
 def test_what_cannot_be_is_reported_by_byte(model):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,6 @@ from modular_tf.abi.status_codes import Code
 from modular_tf.check.catalogue import all_checks
 from modular_tf.check.expectation import Blocked, Deviation, Unsupported
 from modular_tf.check.filesystem.session import FilesystemSession
-from modular_tf.check.memory_watch import Breach, is_damaged
 from modular_tf.check.outcome import Pass
 from modular_tf.check.target import Target
 from tests.contrib.built_plugin import installed_plugin
@@ -67,40 +65,6 @@ def test_a_file_that_a_check_has_left_open_is_cleaned_up_with_it(stage_of):
     assert not left_open.is_open
 
 
-def test_what_a_failed_opening_has_left_is_not_cleaned_up_as_by_hosts(stage_of, monkeypatch):
-    stage = stage_of(Pass.RAW)
-    ask = stage.access.ask
-
-    def fail(*arguments, **named):
-        return replace(ask(*arguments, **named), code=int(Code.INTERNAL))
-
-    with stage.workspace(_CHECK) as ground:
-        uri = ground.make_file()
-        with monkeypatch.context() as failing:
-            failing.setattr(stage.access, "ask", fail)
-            left = ground.new_random_access_file(uri).value
-
-    assert left.is_open
-    left.cleanup()
-
-
-def test_damage_that_is_seen_behind_a_failed_check_is_noted(stage_of, monkeypatch):
-    monkeypatch.setattr("modular_tf.check.memory_watch._Process.is_damaged", False)
-    stage = stage_of(Pass.RAW)
-
-    def free_twice():
-        raise Breach("FS-329", "a block was freed twice")
-
-    def fail():
-        with stage.workspace(_CHECK):
-            monkeypatch.setattr(stage.access, "close_left_open", free_twice)
-            raise Deviation("as it must")
-
-    with pytest.raises(Deviation, match="as it must"):
-        fail()
-    assert is_damaged()
-
-
 @BOTH_WAYS
 def test_roots_are_made_below_a_given_one_or_in_the_scratch_directory(stage_of, reached, tmp_path):
     with stage_of(reached, root="ram://mine/below/").workspace(_CHECK) as ground:
@@ -113,15 +77,6 @@ def test_roots_are_made_below_a_given_one_or_in_the_scratch_directory(stage_of, 
         local = Path(ground.make_file().removeprefix("file://"))
         assert local.stat().st_size == 4
     assert not local.parent.exists()
-
-
-def test_chance_is_the_same_for_the_same_seed(stage_of):
-    drawn = []
-    for seed in (1, 1, 2):
-        with stage_of(Pass.RAW, seed=seed).workspace(_CHECK) as ground:
-            drawn.append(ground.random.random())
-
-    assert drawn[0] == drawn[1] != drawn[2]
 
 
 @BOTH_WAYS
