@@ -49,13 +49,18 @@ def test_two_streams_race(model, place):
 
 
 def test_a_dependency_orders(model, place):
-    first, second = model.create_stream(), model.create_stream()
+    """An event stands for its last place."""
+    first, second, third = (model.create_stream() for _ in range(3))
+    event = model.create_event()
     model.write(None, place, b"a")
+    model.record(first, event)
     model.write(first, place, b"b")
+    model.record(first, event)
     model.depend(second, first)
+    model.wait_for_event(third, event)
     model.write(first, place, b"c")
 
-    assert _found(model, place, second) == "bc"
+    assert _found(model, place, second) == _found(model, place, third) == "bc"
 
 
 @pytest.mark.parametrize("way", ["passed_event", "passed_stream", "passed_all"])

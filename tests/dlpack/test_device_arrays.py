@@ -29,12 +29,6 @@ def device(elsewhere):
     return elsewhere
 
 
-def released(array) -> bool:
-    if array._n_exports:
-        gc.collect()
-    return array._n_exports == 0
-
-
 @pytest.mark.parametrize(
     ("where", "memory"), [("elsewhere", "host"), ("elsewhere", "unified"), ("cpu", "device")]
 )

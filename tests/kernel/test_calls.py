@@ -17,6 +17,8 @@ from modular_tf.kernel.running import retained
 from modular_tf.native.ffi import lib
 from tests.kernel.kernels import host_device_with, kernel_library
 
+KERNELS = "call_kernels"
+
 VALUES = np.arange(6, dtype=np.float32).reshape(2, 3)
 MORE = (VALUES + 1).tolist()
 
@@ -43,12 +45,6 @@ class State(ctypes.Structure):
 
 def state_of(device):
     return State.from_address(int(device.op("CallState")().to_numpy()))
-
-
-@pytest.fixture(scope="module")
-def device():
-    with host_device_with(kernel_library("call_kernels")) as made:
-        yield made
 
 
 @pytest.fixture

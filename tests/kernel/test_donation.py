@@ -6,13 +6,8 @@ import numpy as np
 import pytest
 
 from modular_tf.errors import ClosedError, InvalidArgumentError, ModularTFError
-from tests.kernel.kernels import host_device_with, kernel_library
 
-
-@pytest.fixture(scope="module")
-def device():
-    with host_device_with(kernel_library("hostile_kernels")) as made:
-        yield made
+KERNELS = "hostile_kernels"
 
 
 @pytest.fixture

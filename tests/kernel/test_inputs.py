@@ -12,15 +12,9 @@ from modular_tf.abi.data_types import by_name
 from modular_tf.errors import InvalidArgumentError
 from modular_tf.kernel.inputs import given_tensor
 from modular_tf.kernel.op import _given
-from tests.contrib.built_plugin import built_plugin
-from tests.kernel.kernels import host_device_with
 from tests.kernel.samples import CONCAT, DOUBLE, FLOAT, INT32, MATMUL
 
-
-@pytest.fixture(scope="module")
-def device():
-    with host_device_with(built_plugin("host_kernels")) as made:
-        yield made
+KERNELS = "host_kernels"
 
 
 @pytest.mark.parametrize(

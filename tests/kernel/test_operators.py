@@ -6,14 +6,8 @@ import numpy as np
 import pytest
 
 from modular_tf.errors import ClosedError, InvalidArgumentError, NotFoundError
-from tests.contrib.built_plugin import built_plugin
-from tests.kernel.kernels import host_device_with
 
-
-@pytest.fixture(scope="module")
-def device():
-    with host_device_with(built_plugin("host_kernels")) as made:
-        yield made
+KERNELS = "host_kernels"
 
 
 def test_operators_are_operations_from_either_side(device):

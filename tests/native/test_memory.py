@@ -83,6 +83,10 @@ def test_functions_are_code_and_data_is_not():
     owner = address_owner(ctypes.cast(libc.malloc, ctypes.c_void_p).value)
     assert ".so" in owner.path
     assert owner.symbol
+    with mmap.mmap(-1, _PAGE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC) as code:
+        of_no_library = ctypes.addressof((ctypes.c_char * _PAGE).from_buffer(code))
+        assert is_executable(of_no_library)
+        assert address_owner(of_no_library) is None
 
 
 # ---- Protected copies ----

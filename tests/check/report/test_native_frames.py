@@ -128,8 +128,11 @@ def stand_in(tmp_path, monkeypatch):
 _ALLOCATE = f"exec {sys.executable} -c 'bytearray(3 << 30); print(\"one at a.c:1\")'"
 
 
-@pytest.mark.parametrize("script", ["exec sleep 1000", "exec yes", _ALLOCATE])
-def test_names_that_take_hours_or_all_space_or_all_memory_are_given_up(
+_SEVERAL_LINES = r"printf 'one at a.c:1\ntwo at b.c:2\n'"
+
+
+@pytest.mark.parametrize("script", ["exec sleep 1000", "exec yes", _ALLOCATE, _SEVERAL_LINES])
+def test_names_that_take_hours_or_all_space_or_memory_or_have_several_lines_are_given_up(
     stand_in, monkeypatch, script
 ):
     monkeypatch.setattr(native_frames, "_SECONDS", 1 if "sleep" in script else 60)

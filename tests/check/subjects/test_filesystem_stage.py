@@ -10,6 +10,7 @@ from modular_tf.abi.status_codes import Code
 from modular_tf.check.catalogue import all_checks
 from modular_tf.check.expectation import Blocked, Deviation, Unsupported
 from modular_tf.check.filesystem.session import FilesystemSession
+from modular_tf.check.memory_watch import Breach, is_damaged
 from modular_tf.check.outcome import Pass
 from modular_tf.check.target import Target
 from tests.contrib.built_plugin import installed_plugin
@@ -63,6 +64,23 @@ def test_a_file_that_a_check_has_left_open_is_cleaned_up_with_it(stage_of):
         assert left_open.is_open
 
     assert not left_open.is_open
+
+
+def test_damage_that_is_seen_behind_a_failed_check_is_noted(stage_of, monkeypatch):
+    monkeypatch.setattr("modular_tf.check.memory_watch._Process.is_damaged", False)
+    stage = stage_of(Pass.RAW)
+
+    def free_twice():
+        raise Breach("FS-329", "a block was freed twice")
+
+    def fail():
+        with stage.workspace(_CHECK):
+            monkeypatch.setattr(stage.access, "close_left_open", free_twice)
+            raise Deviation("as it must")
+
+    with pytest.raises(Deviation, match="as it must"):
+        fail()
+    assert is_damaged()
 
 
 @BOTH_WAYS

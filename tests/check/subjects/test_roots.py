@@ -8,6 +8,7 @@ from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import Answer
 from modular_tf.check.expectation import Blocked, Unsupported
 from modular_tf.check.filesystem.session import Roots, remove_tree
+from modular_tf.check.memory_watch import Breach
 from modular_tf.check.outcome import Pass
 from modular_tf.check.target import Target
 
@@ -123,6 +124,18 @@ def test_a_root_has_its_parents_and_in_the_end_nothing_of_ours_is_left(slots, le
     untouched = _Store(*slots, entries=["zz://host"])  # nothing was made in it
     _roots().close(untouched)
     assert untouched.deleted == []
+
+
+def test_harm_that_is_done_while_a_root_is_removed_is_a_finding():
+    store, roots = _Store(*_STEPS), _roots()
+    roots.make(store, "FS-156")
+
+    def harm(uri):
+        raise Breach("FS-329", f"delete_dir({uri}) wrote to its input")
+
+    store._delete_dir = harm
+    with pytest.raises(Breach, match="wrote to its input"):
+        roots.close(store)
 
 
 def test_names_that_lead_elsewhere_are_not_followed():
