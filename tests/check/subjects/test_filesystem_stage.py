@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -67,23 +66,6 @@ def test_a_file_that_a_check_has_left_open_is_cleaned_up_with_it(stage_of):
     assert not left_open.is_open
 
 
-def test_what_a_failed_opening_has_left_is_not_cleaned_up_as_by_hosts(stage_of, monkeypatch):
-    stage = stage_of(Pass.RAW)
-    ask = stage.access.ask
-
-    def fail(*arguments, **named):
-        return replace(ask(*arguments, **named), code=int(Code.INTERNAL))
-
-    with stage.workspace(_CHECK) as ground:
-        uri = ground.make_file()
-        with monkeypatch.context() as failing:
-            failing.setattr(stage.access, "ask", fail)
-            left = ground.new_random_access_file(uri).value
-
-    assert left.is_open
-    left.cleanup()
-
-
 def test_damage_that_is_seen_behind_a_failed_check_is_noted(stage_of, monkeypatch):
     monkeypatch.setattr("modular_tf.check.memory_watch._Process.is_damaged", False)
     stage = stage_of(Pass.RAW)
@@ -113,15 +95,6 @@ def test_roots_are_made_below_a_given_one_or_in_the_scratch_directory(stage_of, 
         local = Path(ground.make_file().removeprefix("file://"))
         assert local.stat().st_size == 4
     assert not local.parent.exists()
-
-
-def test_chance_is_the_same_for_the_same_seed(stage_of):
-    drawn = []
-    for seed in (1, 1, 2):
-        with stage_of(Pass.RAW, seed=seed).workspace(_CHECK) as ground:
-            drawn.append(ground.random.random())
-
-    assert drawn[0] == drawn[1] != drawn[2]
 
 
 @BOTH_WAYS
