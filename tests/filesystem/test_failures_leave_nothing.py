@@ -8,9 +8,8 @@ import pytest
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.errors import ModularTFError
-from modular_tf.native.ffi import lib
 from tests.filesystem.plugins import built, service_of
-from tests.fixtures.native_errors import errors_alive, none_is_left
+from tests.fixtures.native_errors import none_is_left
 
 _CODES = [code for code in Code if code is not Code.OK]
 _ON_PATHS = (
@@ -66,12 +65,3 @@ def test_a_code_is_the_one_that_is_raised(code, failing):
         failing.stat(f"fails://h/{code:d}")
 
     assert caught.value.code is code
-
-
-def test_an_error_that_is_not_taken_is_noticed(failing):
-    before = errors_alive()
-    error = lib.mtf_stat_path(failing._handle, b"fails://h/5", bytes(24))
-
-    assert errors_alive() == before + 1
-    lib.mtf_error_free(error)
-    assert errors_alive() == before
