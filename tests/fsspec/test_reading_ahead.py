@@ -6,7 +6,6 @@ import os
 
 import pytest
 
-from modular_tf.filesystem.readahead import FIRST_BLOCK
 from tests.fsspec.far_store import TOP
 
 CONTENT = os.urandom(3 * 2**20 + 17)
@@ -48,20 +47,6 @@ def test_reads_here_and_there_and_of_all_sizes_are_right(far, store):
             assert file.seek(start) == start
             assert file.read(n) == CONTENT[start : start + n]
             assert file.tell() == start + n
-
-
-@pytest.mark.parametrize("block_size", [None, 1 << 20])
-def test_the_first_block_is_as_the_caller_says(far, block_size, monkeypatch):
-    lengths = []
-    reader = type(far.filesystem.new_random_access_file(far.uri(PATH)))
-    real = reader.readinto
-    monkeypatch.setattr(
-        reader, "readinto", lambda self, at, b: lengths.append(len(b)) or real(self, at, b)
-    )
-    with far.open(PATH, block_size=block_size) as file:
-        file.read(1)
-
-    assert lengths == [block_size or FIRST_BLOCK]
 
 
 @pytest.mark.parametrize("cache_type", ["readahead", "bytes", "blockcache", "none", "all"])
