@@ -62,22 +62,3 @@ def test_what_is_no_statistics_is_refused_by_name(given, giving):
     for ask in (fs.get_children_statistics, lambda uri: fs.listing(uri, with_statistics=True)):
         with pytest.raises(InternalError, match=r"mem://h.*Careless.*FileStatistics.*'f'"):
             ask("mem://h")
-
-
-def test_a_pattern_of_several_levels_asks_for_no_kind_that_is_listed(store, offering):
-    store.files["/d/g"] = b""
-
-    assert offering.get_matching_paths("mem://h/*/g") == ["mem://h/d/g"]
-    assert [call for call in store.calls if call[0] in ("stat", "is_directory")] == []
-    assert offering.get_matching_paths("mem://h/*") == ["mem://h/d", "mem://h/f"]
-    assert store.calls[-1] == ("get_children", "mem://h/")
-
-
-def test_a_deletion_asks_for_no_kind_that_is_listed(store, offering):
-    store.dirs.add("/d/e")
-    store.files |= {"/d/g": b"", "/d/e/h": b""}
-
-    assert offering.delete_recursively("mem://h/d") == (0, 0)
-    assert (store.files, store.dirs) == ({"/f": b"ab"}, {"/"})
-    kinds = [uri for operation, uri in store.calls if operation in ("stat", "is_directory")]
-    assert set(kinds) <= {"mem://h/d"}

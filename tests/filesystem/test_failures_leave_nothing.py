@@ -25,14 +25,6 @@ _OTHERS = {
     "option": lambda fs, uri: fs.get_filesystem_configuration_option(uri.rpartition("/")[2]),
     "start_transaction": lambda fs, _uri: fs.start_transaction(),
 }
-_ON_FILES = {
-    "read": lambda fs, uri: fs.new_random_access_file(uri).read(0, 5),
-    "append": lambda fs, uri: fs.new_writable_file(uri).append(b"x"),
-    "tell": lambda fs, uri: fs.new_writable_file(uri).tell(),
-    "flush": lambda fs, uri: fs.new_writable_file(uri).flush(),
-    "sync": lambda fs, uri: fs.new_writable_file(uri).sync(),
-    "close": lambda fs, uri: fs.new_writable_file(uri).close(),
-}
 
 
 @pytest.fixture(scope="module")
@@ -49,14 +41,6 @@ def test_an_operation_on_a_path(operation, failing):
             for other in _CODES:
                 with suppress(ModularTFError):
                     call(failing, f"fails://h/{code:d}/{other:d}")
-
-
-@pytest.mark.parametrize("operation", _ON_FILES)
-def test_an_operation_on_a_file(operation, failing):
-    with none_is_left():
-        for code in _CODES:
-            with suppress(ModularTFError):
-                _ON_FILES[operation](failing, f"fails://h/open/{code:d}")
 
 
 @pytest.mark.parametrize("code", _CODES)

@@ -97,20 +97,6 @@ def test_errors_are_told_and_do_not_mean_no_match(error, pattern, store, fs):
         fs.get_matching_paths(f"mem://h{pattern}")
 
 
-@pytest.mark.parametrize(
-    ("children", "pattern", "found"),
-    [
-        (["gone", "sub"], "/d/*/f1", ["/d/sub/f1"]),
-        (["sub/", "sub", "a1"], "/d/s*", ["/d/sub"]),
-    ],
-    ids=["an entry is gone meanwhile", "slashes and doubles"],
-)
-def test_odd_listings_do_not_matter(children, pattern, found, store, fs):
-    store.children["/d"] = children
-
-    assert fs.get_matching_paths(f"mem://h{pattern}") == [f"mem://h{path}" for path in found]
-
-
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b"])
 def test_a_name_that_no_child_has_is_an_error(name, store, fs):
     store.children["/d"] = ["a1", name]

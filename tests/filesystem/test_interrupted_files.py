@@ -8,9 +8,8 @@ from contextlib import suppress
 
 import pytest
 
-from modular_tf.errors import AbortedError, ModularTFError, ResourceExhaustedError
-from tests.filesystem.plugins import service_of
-from tests.fixtures.interrupts import interrupt, interrupted, points
+from modular_tf.errors import AbortedError, ResourceExhaustedError
+from tests.fixtures.interrupts import interrupted
 
 OPENERS = {
     "reader": lambda fs, uri: fs.new_random_access_file(uri),
@@ -111,28 +110,6 @@ def test_an_interrupted_close_is_finished_by_the_next(mode, buffering, parts, pl
             whole += 1
         assert place.fs.open_count == 0
     assert whole > 1
-
-
-@pytest.fixture
-def failing_close(fixture_plugin):
-    with service_of(fixture_plugin("close-fails")) as service:
-        yield service.filesystem("fixture")
-
-
-def test_what_an_interrupted_end_of_a_filesystem_has_to_report_is_reported_by_the_next(
-    failing_close,
-):
-    failing_close.new_writable_file("fixture://h/f")
-    writer = failing_close.new_writable_file("fixture://h/f")
-    for point in points():
-        assert interrupt(failing_close.close, point=point)
-        if failing_close.open_count == 0:
-            break
-
-    with pytest.raises(ModularTFError, match="the upload was refused"):
-        failing_close.close()
-    failing_close.close()
-    writer.close()
 
 
 @pytest.mark.parametrize(

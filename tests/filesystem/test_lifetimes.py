@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import gc
-import os
 
 import pytest
 
 from modular_tf.errors import AbortedError, ClosedError, FailedPreconditionError, ModularTFError
-from modular_tf.filesystem import workarounds
 from modular_tf.filesystem.plugin_filesystem import PluginWritableFile
-from modular_tf.filesystem.workarounds.store import Store
 from modular_tf.service.service import PluginService
 from tests.filesystem.counted import begin, counted, ended, is_closed
 from tests.fixtures.forked_children import in_a_fork
@@ -212,58 +209,3 @@ def test_what_the_collector_finds_in_a_cycle_is_written_out():
             gc.collect()
             with fs.open(uri, "rb") as written:
                 assert written.read() == b"content"
-
-
-# ---- filesystems of a plugin whose cleanup ends them all: one init, and one cleanup, for all ----
-
-
-class Sharing(Store):
-    shares_init = True
-    begins_anew_in_children = False
-
-    def after_fork_in_child(self):
-        super().after_fork_in_child(reinitialise=self.begins_anew_in_children)
-
-
-def begin_sharing():
-    """Return a service, and its filesystem, which shares its init with the others."""
-    workarounds.store_class = lambda path, scheme: Sharing
-    return begin()
-
-
-@pytest.mark.parametrize("first", [0, 1])
-@counted(**ended(files=4, writers=4, inits=2))
-def test_the_last_to_close_cleans_up_and_a_new_one_starts_anew(first):
-    for _ in range(2):
-        both = begin_sharing(), begin_sharing()
-        (one, one_fs), (other, other_fs) = both[first], both[1 - first]
-        assert not one_fs.path_exists("fixture://h/f")
-        writer = one_fs.new_writable_file("fixture://h/f")
-        other_writer = other_fs.new_writable_file("fixture://h/other")
-        one.close()
-        assert is_closed(lambda: writer.append(b"x"))  # noqa: B023
-        assert is_closed(lambda: one_fs.path_exists("fixture://h/f"))  # noqa: B023
-        other_writer.append(b"kept")
-        other_writer.close()
-        assert other_fs.get_file_size("fixture://h/other") == 4
-        other.close()
-
-
-def share_with_a_child(anew):
-    Sharing.begins_anew_in_children = anew
-    (one, one_fs), (_, two_fs) = begin_sharing(), begin_sharing()
-    one_fs.new_writable_file("fixture://h/before").close()
-    if child := os.fork():
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-        assert not two_fs.path_exists("fixture://h/child")
-        os._exit(0)  # it is the child that reports
-    assert one_fs.path_exists("fixture://h/before") is not anew
-    one_fs.new_writable_file("fixture://h/child").close()
-    assert two_fs.path_exists("fixture://h/child")
-    one.close()
-    assert two_fs.path_exists("fixture://h/child")
-
-
-@counted(inits=2, cleanups=1)
-def test_children_share_an_init_that_is_called_anew():
-    share_with_a_child(anew=True)

@@ -20,7 +20,6 @@ from modular_tf.errors import (
 )
 from modular_tf.filesystem.files import SHORT_FILE
 
-_TEXT = "Grüße\nzweite Zeile\r\ndritte"
 _LARGE = bytes(range(256)) * 4096 * 3  # 3 MiB, more than any buffer
 
 
@@ -52,17 +51,6 @@ def test_whole_files_of_every_size_are_read(place):
             with place.fs.open(uri, "rb", buffering=buffering) as file:
                 assert file.read() == _LARGE[:size]
         assert place.fs.open_count == 0
-
-
-def test_text_is_decoded_and_lines_are_lines(place):
-    with place.fs.open(place / "t", "w", newline="") as file:
-        file.write(_TEXT)
-    with place.fs.open(place / "t", encoding="utf-8") as file:
-        assert file.read() == _TEXT.replace("\r\n", "\n")
-    with place.fs.open(place / "t", newline="") as file:
-        assert list(file) == _TEXT.splitlines(keepends=True)
-    with place.fs.open(place / "t", encoding="ascii", errors="replace") as file:
-        assert file.readline() == "Gr����e\n"
 
 
 # ---- Modes ----

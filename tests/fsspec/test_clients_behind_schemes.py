@@ -133,24 +133,6 @@ def test_files_are_read_and_directories_renamed(client):
                     assert file.read(length) == data[:length], (old, name)
 
 
-@of_clients("s3fs")
-@with_the_client
-def test_directories_that_s3_has_marked_are_moved_and_deleted():
-    """As the console of Amazon makes them; s3fs makes and removes none."""
-    for key in ("marks/", "marks/a", "marks/sub/", "marks/sub/b", "empty/", "with-empty/in/"):
-        stored(key, b"" if key.endswith("/") else b"x")
-    stored("with-empty/a", b"x")
-    base = "mine://fixture"
-    mine().rename_file(f"{base}/marks", f"{base}/moved")
-    mine().delete_dir(f"{base}/empty")
-    assert not any(mine().path_exists(f"{base}/{name}") for name in ("marks", "empty"))
-    assert mine().read_file(f"{base}/moved/sub/b") == b"x"
-    with pytest.raises(errors.FailedPreconditionError, match="with-empty/in"):
-        mine().rename_file(f"{base}/with-empty", f"{base}/elsewhere")
-    assert mine().get_children(f"{base}/with-empty") == ["a", "in"]
-    assert not mine().path_exists(f"{base}/elsewhere")
-
-
 KEYS = (
     *("slashes/a//b", "beside/a", "beside//b", "both/two", "both/two/child", "marked/"),
     "marked/a",

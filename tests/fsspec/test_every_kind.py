@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import tarfile
 import threading
 import zipfile
 from functools import partial
@@ -40,12 +39,6 @@ def git_repository(name, folder):
     author = pygit2.Signature("A", "a@example.org")
     repository.create_commit("HEAD", author, author, "a tree", repository.index.write_tree(), [])
     return fsspec.filesystem(name, path=str(folder))
-
-
-def tar_archive(name, folder):
-    with tarfile.open(folder / "tree.tar", "w") as archive:
-        archive.add(folder / "top", "top")
-    return fsspec.filesystem(name, fo=str(folder / "tree.tar"))
 
 
 def zip_archive(name, _folder):
@@ -89,7 +82,6 @@ KINDS = {
     "http": (lambda name, folder: http_client(name), WEB),
     "memory": (lambda name, folder: filled_memory(), PLAIN),
     "reference": (reference, PLAIN),
-    "tar": (tar_archive, PLAIN),
     "zip": (zip_archive, PLAIN),
 }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import io
 import os
 import pickle
 
@@ -17,20 +16,6 @@ def path(ram, ram_path):
     """A path with CONTENT in it."""
     ram.pipe_file(f"{ram_path}/content", CONTENT)
     return f"{ram_path}/content"
-
-
-def test_a_file_reads_whole_in_parts_and_backwards(ram, path):
-    with ram.open(path, "rb", block_size=1000) as f:
-        assert f.read() == CONTENT
-        assert f.read() == b""
-        assert f.seek(-5, io.SEEK_END) == len(CONTENT) - 5
-        assert f.read(100) == CONTENT[-5:]
-        f.seek(1234)
-        buffer = bytearray(70_000)
-        assert f.readinto(buffer) == 70_000
-        assert buffer == CONTENT[1234:71_234]
-        assert f.tell() == 71_234
-        assert f.size == len(CONTENT)
 
 
 def test_appending_continues_where_the_file_ends_and_text_is_compressed(ram, ram_path):

@@ -222,19 +222,6 @@ def test_a_file_is_fetched_into_what_is_open(far, tmp_path):
 # ---- How few requests ----
 
 
-def test_names_are_listed_and_matched_without_a_look_at_each_and_sizes_by_one(far, store):
-    assert far.ls(TOP, detail=False) == far.glob(f"{TOP}/f*") == NAMES
-    assert store.count("stat") == 0
-    assert far.du(TOP) == sum(map(len, NAMES))
-    assert store.count("stat") == COUNT
-
-    store.dirs.add("/sub")
-    store.files["/sub/f00"] = b""
-    store.calls.clear()
-    assert far.glob(f"{TOP}/s*/f*") == [f"{TOP}/sub/f00"]
-    assert store.count("stat") == 1
-
-
 @pytest.mark.parametrize(
     ("starts", "n", "options", "reads"),
     [

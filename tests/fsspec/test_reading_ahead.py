@@ -38,17 +38,6 @@ def test_reads_are_few_and_a_file_is_opened_by_one_look(far, store, content, rea
     assert store.count("stat") <= 1
 
 
-def test_reads_here_and_there_and_of_all_sizes_are_right(far, store):
-    with far.open(PATH) as file:
-        file.seek(1000)
-        assert file.read(2**20 + 5) == CONTENT[1000 : 1000 + 2**20 + 5]
-        assert store.count("read") == 1  # of a column, of its own length
-        for start, n in ((2**20, 100), (5, 2**21), (len(CONTENT) - 8, 8), (2**20 + 50, 70_000)):
-            assert file.seek(start) == start
-            assert file.read(n) == CONTENT[start : start + n]
-            assert file.tell() == start + n
-
-
 @pytest.mark.parametrize("cache_type", ["readahead", "bytes", "blockcache", "none", "all"])
 def test_fsspecs_own_caches_serve_whom_they_are_named_by(far, store, cache_type):
     with far.open(PATH, cache_type=cache_type, block_size=1 << 16) as file:
