@@ -14,12 +14,8 @@ from modular_tf.errors import (
     UnavailableError,
     UnimplementedError,
 )
-from modular_tf.filesystem.jobs import Job
-from modular_tf.filesystem.location import Location
 from modular_tf.filesystem.python_filesystem import PythonFilesystem
-from modular_tf.filesystem.trees import Item, Removal
 from tests.filesystem.memory_store import MemoryStore, filesystem_of
-from tests.filesystem.plugins import service_of
 
 
 def calls(store, operation):
@@ -48,21 +44,6 @@ def test_what_is_missing_of_a_path_is_made_and_what_is_there_is_fine(paths, erro
     assert store.dirs == {"/", "/d", *made}
 
 
-@pytest.mark.parametrize("uri", ["mem://h", "mem://", ""])
-def test_without_a_path_there_is_nothing_to_do(uri, store, fs):
-    fs.recursively_create_dir(uri)
-
-    assert store.calls == []
-
-
-def test_a_root_that_is_not_there_ends_too(store, fs):
-    store.dirs.clear()
-    with pytest.raises(NotFoundError):
-        fs.recursively_create_dir("mem://h/a")
-
-    assert store.dirs == set()
-
-
 def test_other_errors_stop_and_what_was_made_stays(store, fs):
     store.faults["create_dir", "/a/b"] = PermissionDeniedError("not here")
     with pytest.raises(PermissionDeniedError, match="not here"):
@@ -73,15 +54,6 @@ def test_other_errors_stop_and_what_was_made_stays(store, fs):
     with pytest.raises(UnavailableError):
         fs.recursively_create_dir("mem://h/q/r")
     assert len(calls(store, "create_dir")) == 2
-
-
-def test_a_directory_that_another_makes_meanwhile_is_fine(store, fs):
-    store.dirs.update(("/a", "/a/b"))
-    seen = store.path_exists
-    fs.path_exists = lambda uri: False if uri.endswith("/b") else seen(uri)
-
-    fs.recursively_create_dir("mem://h/a/b/c")
-    assert "/a/b/c" in store.dirs
 
 
 # ---- delete_recursively ----
@@ -124,13 +96,6 @@ def test_siblings_of_what_cannot_be_deleted_go_and_the_first_cause_is_told(tree,
     assert set(tree.files) == {"/d/e/ 2", "/kept"}
 
 
-def test_a_directory_that_cannot_be_listed_is_counted_once(tree, fs):
-    tree.faults["get_children", "/d/e"] = UnavailableError("down")
-
-    assert undeleted(fs, "d", UnavailableError) == (0, 2)
-    assert set(tree.files) == {"/d/e/ 2", "/d/e/f/.3", "/kept"}
-
-
 @pytest.mark.parametrize("name", ["", ".", "..", "/", "a/b", "/etc", "../../x"])
 def test_a_name_that_no_child_has_ends_the_walk_there(name, tree, fs):
     tree.children["/d/e"] = ["f", name]
@@ -164,14 +129,6 @@ def test_what_a_link_leads_to_is_not_deleted_nor_is_a_link_that_must_stay_follow
 
     assert filesystem_of(store).delete_recursively("mem://h/d") == (0, 0)
     assert (store.dirs, store.files) == ({"/", "/outside"}, {"/outside/kept": b""})
-
-
-def test_a_directory_that_can_be_deleted_like_a_file_and_stays_is_emptied(tree, fs):
-    seen = tree.delete_file
-    fs.delete_file = lambda uri: None if uri.endswith(("/e", "/f", "/ü")) else seen(uri)
-
-    assert fs.delete_recursively("mem://h/d") == (0, 0)
-    assert tree.dirs == {"/"}
 
 
 def test_a_tree_without_an_end_is_given_up(fs):
@@ -231,24 +188,6 @@ def test_a_default_without_its_means_says_what_is_missing(left_out, operation, p
 
 
 # ---- which of them the host does ----
-
-
-@pytest.mark.parametrize(("variant", "counted"), [("minimal", 3), ("good", 1)])
-def test_the_host_removes_a_tree_file_by_file_where_the_plugin_has_no_operation_for_it(
-    variant, counted, fixture_plugin
-):
-    with service_of(fixture_plugin(variant, scheme="zz")) as service:
-        fs, job = service.filesystem("zz"), Job(2)
-        for directory in ("zz://h/d", "zz://h/d/e"):
-            fs.create_dir(directory)
-            fs.new_writable_file(f"{directory}/file").close()
-        fs.new_writable_file("zz://h/d/other").close()
-
-        Removal(job).run([Item.at(Location(fs, "zz://h/d"))])
-
-        job.raise_first()
-        assert job.totals.files == counted
-        assert not fs.path_exists("zz://h/d")
 
 
 @pytest.mark.parametrize("is_there", [True, False])

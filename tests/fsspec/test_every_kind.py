@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import tarfile
 import threading
 import zipfile
 from functools import partial
@@ -40,12 +39,6 @@ def git_repository(name, folder):
     author = pygit2.Signature("A", "a@example.org")
     repository.create_commit("HEAD", author, author, "a tree", repository.index.write_tree(), [])
     return fsspec.filesystem(name, path=str(folder))
-
-
-def tar_archive(name, folder):
-    with tarfile.open(folder / "tree.tar", "w") as archive:
-        archive.add(folder / "top", "top")
-    return fsspec.filesystem(name, fo=str(folder / "tree.tar"))
 
 
 def zip_archive(name, _folder):
@@ -89,7 +82,6 @@ KINDS = {
     "http": (lambda name, folder: http_client(name), WEB),
     "memory": (lambda name, folder: filled_memory(), PLAIN),
     "reference": (reference, PLAIN),
-    "tar": (tar_archive, PLAIN),
     "zip": (zip_archive, PLAIN),
 }
 
@@ -174,14 +166,6 @@ def test_a_tree_is_served(serve, folder, web, kind):
         assert fs.get_matching_paths(f"{base}/*/b.*") == [f"{base}/sub/b.txt"]
 
 
-def test_a_cache_before_a_web_server_serves_its_urls(serve, folder, web):
-    storage = {"target_protocol": "http", "cache_storage": str(folder / "cache")}
-    fs = serve("http", fsspec.filesystem("simplecache", **storage))
-
-    with fs.new_random_access_file(f"http://{web}/top/a.txt") as file:
-        assert file.read(2, 3) == b"234"
-
-
 @pytest.mark.parametrize("scheme", ["data", "other"])
 def test_a_url_of_data_is_a_file(serve, scheme):
     fs = serve(scheme, fsspec.filesystem("data"))
@@ -190,14 +174,6 @@ def test_a_url_of_data_is_a_file(serve, scheme):
     with fs.new_random_access_file(uri) as file:
         assert file.read(4, 100) == b"http://example.org/"
     assert fs.stat(uri).length == 23
-
-
-class Later(MemoryFileSystem):
-    """A cache whose filesystem comes later: a worker of dask makes it elsewhere."""
-
-    cachable = False
-    target_protocol = "memory"
-    fs = None
 
 
 @pytest.mark.parametrize(
@@ -214,28 +190,13 @@ class Later(MemoryFileSystem):
         ("memory", "a/b", "/a/b"),
         ("file", "file:///a/b", "/a/b"),
         ("file", "other:///a/b", "/a/b"),
-        ("later", "other://a/b", "/a/b"),
     ],
 )
 def test_a_uri_means_what_it_means_to_fsspec(kind, uri, path):
-    fs = Later() if kind == "later" else fsspec.filesystem(kind)
-    assert FsspecOps(fs).translate_name(uri) == path
+    assert FsspecOps(fsspec.filesystem(kind)).translate_name(uri) == path
 
 
 # ---- Web servers ----
-
-
-def test_a_file_that_a_server_gives_as_a_whole_only_is_fetched_once(web, ops, monkeypatch):
-    asked, fetch = [], ops.fs.cat_file
-
-    def noted(*names, **limits):
-        asked.append(limits)
-        return fetch(*names, **limits)
-
-    monkeypatch.setattr(ops.fs, "cat_file", noted)
-    with ops.new_random_access_file(f"http://{web}/top/a.txt") as file:
-        assert [file.read(offset, 2) for offset in (4, 8, 0)] == [b"45", b"89", b"01"]
-    assert asked == [{"start": 4, "end": 6}]
 
 
 def test_ranges_and_lengths_are_right_where_a_store_tells_no_size(web, ops):

@@ -120,19 +120,6 @@ def test_a_file_whose_append_was_interrupted_at_any_point_is_not_stored(begin, s
         store.stored.clear()
 
 
-@pytest.mark.parametrize(("end", "stored"), [("close", [b"first"]), ("discard", [])])
-def test_a_file_whose_append_fails_is_stored_as_whoever_ends_it_wants(end, stored, begin, store):
-    file = begin()
-    with pytest.raises(errors.InvalidArgumentError):
-        file.append("text")
-    store.is_full = True
-    with pytest.raises(errors.ResourceExhaustedError):
-        file.append(b"more than there is room")
-    getattr(file, end)()
-
-    assert [*store.stored.values()] == stored
-
-
 @pytest.mark.parametrize("mode", ["w", "wb", "a"])
 def test_a_gfile_that_is_left_before_its_first_write_stores_nothing(mode, service, store):
     with pytest.raises(ArithmeticError), gfile.GFile("kept://f", mode, service=service):
@@ -172,14 +159,6 @@ def test_a_file_that_arrives_as_it_is_written_stays_as_far_as_it_was_written():
         file.__exit__(ArithmeticError, ArithmeticError(), None)
 
     assert list(ftp.stored.values()) == [b"123456789"]
-
-
-@pytest.mark.parametrize("client", ["dbfs", "ftp", "webhdfs"])
-def test_a_client_that_sends_at_once_stores_nothing_by_its_close(client, begin, monkeypatch):
-    assert begin().is_stored_by_close
-    monkeypatch.setattr(File, "__module__", f"fsspec.implementations.{client}")
-
-    assert not begin().is_stored_by_close
 
 
 # ---- Files that replace others ----

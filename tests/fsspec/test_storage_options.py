@@ -79,16 +79,13 @@ def test_options_are_the_environment_of_an_instance(scheme, options, environment
     assert environment_of(scheme, LIBRARY.get(scheme, IO), options) == environment
 
 
-@pytest.mark.parametrize(
-    ("scheme", "option", "variable"),
-    [("s3", "secret", "AWS_SECRET_ACCESS_KEY"), ("az", "account_key", "TF_AZURE_STORAGE_KEY")],
-)
-def test_a_secret_that_ends_in_a_slash_stays_whole(scheme, option, variable, monkeypatch):
+def test_a_secret_that_ends_in_a_slash_stays_whole(monkeypatch):
     """As 1 of 64 secret keys of AWS does."""
+    variable = "AWS_SECRET_ACCESS_KEY"
     monkeypatch.setenv(variable, "secret")
-    assert environment_of(scheme, IO, {option: "secret/"})[variable] == "secret/"
+    assert environment_of("s3", IO, {"secret": "secret/"})[variable] == "secret/"
     monkeypatch.setenv(variable, "secret/")
-    assert environment_of(scheme, IO, {option: "secret/"}) == {}
+    assert environment_of("s3", IO, {"secret": "secret/"}) == {}
 
 
 TUNING = {

@@ -64,28 +64,3 @@ def test_its_log_arrives_with_its_name_and_in_detail(object_store, name, message
     assert {event["plugin"] for event in events} == {name}
     assert {event["library"].rpartition("/")[2] for event in events} == {f"lib{name}.so"}
     assert any("log/file" in event["message"] for event in events)
-
-
-def test_lines_of_its_log_have_their_source(oss_store, messages):
-    events = messages(oss_store, TF_CPP_VMODULE="oss_filesystem=9")
-
-    assert events
-    for event in events:
-        assert (event["level"], event["severity"]) == ("info", "info")
-        assert event["source"] == "tensorflow_io/core/filesystems/oss/oss_filesystem.cc"
-        assert event["line"] > 0
-        assert not event["message"].startswith(event["source"])
-
-
-def test_a_forked_child_reads_from_the_web(http_store, run_subject):
-    (http_store.folder / "forked").write_bytes(bytes(range(256)))
-    run_subject(
-        http_store,
-        """
-        child = os.fork()
-        if not child:
-            os._exit(0 if get("forked", 2, 3) == bytes([2, 3, 4]) else 1)
-        expect(os.waitpid(child, 0)[1], 0)
-        expect(get("forked", 2, 3), bytes([2, 3, 4]))
-        """,
-    )

@@ -8,8 +8,6 @@ from textwrap import dedent
 
 import pytest
 
-from tests.fixtures.memory_in_use import COUNTED
-
 KERNELS, OPS, DEFINITIONS = 1262, 263, 311
 ALSO_STANDARD = 1  # a definition of an operation that TensorFlow defines as well
 OPERATIONS = Path(__file__).with_name("intel_operations.py")
@@ -130,58 +128,7 @@ def test_errors_are_typed_and_spoil_no_later_call(run_intel):
         message = error_of(lambda: device.op("LayerNormGrad")(y, x, ones, mean, variance))
         assert "Missing 3-th output" in message, message
         assert product_is_right()
-
-        def work(seed):
-            random = np.random.default_rng(seed)
-            for _ in range(20):
-                rows, depth, columns = random.integers(1, 40, 3)
-                a = random.uniform(-1, 1, (rows, depth)).astype("float32")
-                b = random.uniform(-1, 1, (depth, columns)).astype("float32")
-                assert np.allclose(matmul(a, b).to_numpy(), a @ b, atol=1e-4)
-            return seed
-
-        matmul = device.op("MatMul")  # which all threads share
-        with ThreadPoolExecutor(8) as threads:
-            assert list(threads.map(work, range(8))) == list(range(8))
         """
-    )
-
-
-def test_many_calls_leave_memory_and_descriptors_as_they_were(run_intel):
-    run_intel(
-        """
-        from tests.fixtures.memory_in_use import bytes_handed_out
-
-        def descriptors():
-            return len(os.listdir("/proc/self/fd"))
-
-        a, b = floats(32, 32), floats(32, 32)
-        image, weights = floats(1, 8, 8, 3), floats(3, 3, 3, 4)
-        at_device = device.put(a)
-        matmul, conv, elu = (device.op(name) for name in ("MatMul", "Conv2D", "Elu"))
-        fused = device.op("_ITEXFusedMatMul")
-
-        def calls(count):
-            for _ in range(count):
-                matmul(at_device, b)
-                conv(image, weights, strides=[1, 1, 1, 1], padding="SAME")
-                fused(a, b, [b[0]], fused_ops=["BiasAdd", "Relu"])
-                elu(floats(1 + int(generator.integers(40))))
-                elu(device.put(a), donate=())
-                error_of(lambda: matmul(a, image))
-
-        calls(100)
-        before = bytes_handed_out(), descriptors(), lib.mtf_kernel_tensor_handles()
-        calls(300)
-        after = bytes_handed_out(), descriptors(), lib.mtf_kernel_tensor_handles()
-        assert after[1:] == before[1:], (before, after)
-        assert before[2] == 1, before  # a convolution keeps one temporary in its object
-        service.close()
-        gc.collect()
-        assert lib.mtf_kernel_tensor_handles() == 0
-        assert after[0] - before[0] < 2 * 2**20, (before, after)
-        """,
-        **COUNTED,
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import socket
 import threading
-import tracemalloc
 from concurrent.futures import ThreadPoolExecutor, wait
 from types import SimpleNamespace
 
@@ -116,31 +115,6 @@ def test_leaked_descriptors_are_closed_though_the_file_cannot_be(store_of, monke
     assert closed
 
 
-@pytest.mark.parametrize("end", ["close", "discard"])
-def test_a_file_that_is_closed_asks_its_server_no_more(store_of, end):
-    """Which may be gone by then; the end of its service closes what is open still."""
-    store = store_of(S3, refuses=False)
-    writer = store.new_writable_file("ram://b/d/f")
-    getattr(writer, end)()
-    writer.close()
-    assert store.asked == (end == "close")
-
-
-def test_many_short_files_take_the_memory_of_their_bytes(store_of):
-    store = store_of(S3, refuses=False)
-    with store.new_writable_file("ram://b/d/f") as file:
-        file.append(bytes(1000))
-    tracemalloc.start()
-    try:
-        found = [store.read_file("ram://b/d/f") for _ in range(100)]
-        kept, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-
-    assert {len(data) for data in found} == {1000}
-    assert kept < 2 * 100 * 1000  # and not the block that each was read by
-
-
 def test_any_place_of_a_library_will_do(ram, monkeypatch):
     monkeypatch.setenv("PLACE", "/nowhere")
     store = Hdfs(ram.tables, "plugin")
@@ -205,16 +179,6 @@ def test_a_server_that_was_waited_for_in_vain_is_asked_once(monkeypatch, no_prox
     with pytest.raises(UnavailableError):
         check.require("stat", "http://dead/x")
     assert len(asked) == 2
-
-
-def test_a_server_that_refuses_at_once_is_asked_again(no_proxy):
-    check = _by_host({})
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    with pytest.raises(UnavailableError):
-        check.require("stat", f"http://127.0.0.1:{port}/x")
-    with socket.create_server(("127.0.0.1", port)):
-        check.require("stat", f"http://127.0.0.1:{port}/x")
 
 
 def test_a_server_is_asked_where_no_thread_can_be_had(monkeypatch, no_proxy):
