@@ -202,7 +202,9 @@ class InteractiveShell:
         os.waitpid(self.pid, 0)
 
 
-@pytest.fixture(params=SHELLS)
+@pytest.fixture(
+    params=["bash", *(pytest.param(name, marks=pytest.mark.beyond_core) for name in SHELLS[1:])]
+)
 def shell(request, tree):
     command, setup = STARTS[request.param]
     assert shutil.which(command[0]), f"no {command[0]}: see scripts/fetch_system_libraries"

@@ -25,6 +25,7 @@ def test_the_kernels_of_the_host_agree_with_numpy(device, case):
     case(device)
 
 
+@pytest.mark.beyond_core  # which has no OpenCL
 @pytest.mark.parametrize("extent", sampled([SOME, ALL], [SOME]), ids="{0[0]} {0[1]}".format)
 def test_the_kernels_in_opencl_agree_with_numpy(run_python, extent):
     program = Path(reference_cases.__file__)

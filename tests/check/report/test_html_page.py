@@ -16,7 +16,10 @@ from modular_tf.check.report.report import Report
 from tests.check.report.browser import Browser
 from tests.check.report.outcomes import ALL_KINDS, CRASH, CRASHED, FAILED, outcome, plugin, report
 
-pytestmark = pytest.mark.xdist_group("browser")  # one serves all
+pytestmark = [
+    pytest.mark.beyond_core,  # which has no browser
+    pytest.mark.xdist_group("browser"),  # one serves all
+]
 
 _SHOWN = "[...document.querySelectorAll({})].filter(e => e.checkVisibility()).map(e => e.innerText)"
 _NASTY = (
