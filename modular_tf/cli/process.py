@@ -8,8 +8,10 @@ native core.
 
 from __future__ import annotations
 
+import errno
 import io
 import os
+import select
 import signal
 import sys
 import threading
@@ -129,6 +131,17 @@ def prepare() -> None:
         sys.stderr = open(  # type: ignore[unreachable,unused-ignore]  # noqa: SIM115
             _STANDARD_ERROR, "w", errors="backslashreplace", closefd=False, encoding="utf-8"
         )
+
+
+def require_reader() -> None:
+    """Raise ReaderGoneError if standard output is a pipe or a terminal that nobody has any more.
+
+    For a command that may have nothing to write for hours.
+    """
+    output = select.poll()
+    output.register(_OUTPUT, 0)
+    if any(state & (select.POLLERR | select.POLLHUP) for _, state in output.poll(0)):
+        raise ReaderGoneError(errno.EPIPE, os.strerror(errno.EPIPE))
 
 
 def give_up(stream: TextIO) -> None:
