@@ -1,4 +1,4 @@
-"""The process of a command: its exit codes, standard streams, and what Ctrl-C and SIGTERM do.
+"""The process of a command: its exit codes, standard streams, and what ends it: Ctrl-C and others.
 
 Standard streams are usable also if the caller has closed them. The first Ctrl-C interrupts, the
 second one ends the process at once: Python handles signals between two of its own steps, which a
@@ -44,7 +44,7 @@ class Exit(IntEnum):
         NOTHING: Nothing was found or checked.
         OUR_FAULT: An error of this package; `-v` shows the traceback.
         INTERRUPTED: The user interrupted the command, as shells count the interrupt signal; or
-            SIGTERM ended a command that has reported what was known by then.
+            SIGTERM or SIGHUP ended a command that has reported what was known by then.
     """
 
     DONE = 0
@@ -185,9 +185,11 @@ def leave() -> None:
 
 @contextmanager
 def terminate_as_interrupt() -> Iterator[None]:
-    """Have SIGTERM, which `timeout` and services send, raise `KeyboardInterrupt` in the block.
+    """Have SIGTERM and SIGHUP raise `KeyboardInterrupt` in the block.
 
-    The second one ends the process. In other threads than the main one signals stay as they are.
+    `timeout` and services send the first, a terminal that is closed the second; where that is
+    ignored, as under `nohup`, it stays so. The second signal of a kind ends the process. In other
+    threads than the main one signals stay as they are.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -197,8 +199,12 @@ def terminate_as_interrupt() -> Iterator[None]:
         signal.signal(number, signal.SIG_DFL)
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, interrupt)
+    numbers = [signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)
+    before = {number: signal.signal(number, interrupt) for number in numbers}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
