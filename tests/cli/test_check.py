@@ -118,7 +118,8 @@ def test_a_reader_that_leaves_makes_no_success_of_a_defect(spoilt):
     assert (done.returncode, done.stderr) == (Exit.NO, b"")
 
 
-def test_a_run_that_a_signal_ends_reports_what_is_known(tmp_path):
+@pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGHUP])
+def test_a_run_that_a_signal_ends_reports_what_is_known(tmp_path, by):
     """All its processes get the signal, as from a terminal or `timeout`."""
     path, text = tmp_path / "report.json", tmp_path / "report.txt"
     with text.open("w") as redirected:
@@ -127,7 +128,7 @@ def test_a_run_that_a_signal_ends_reports_what_is_known(tmp_path):
             stdout=redirected, stderr=subprocess.PIPE, text=True, start_new_session=True,
         )  # fmt: skip
     wait_for_zygote(child.pid)
-    os.killpg(child.pid, signal.SIGTERM)
+    os.killpg(child.pid, by)
     _, complaint = child.communicate(timeout=120)
 
     assert child.returncode == Exit.INTERRUPTED, complaint

@@ -387,7 +387,9 @@ def fetching_process(index):
 
 
 @pytest.mark.parametrize(
-    ("by", "group"), [(signal.SIGINT, True), (signal.SIGTERM, False)], ids=["terminal", "kill"]
+    ("by", "group"),
+    [(signal.SIGINT, True), (signal.SIGHUP, True), (signal.SIGTERM, False)],
+    ids=["terminal", "closed terminal", "kill"],
 )
 def test_an_interrupt_leaves_nothing(publish, index, drop_in, by, group):
     publish("1.0")

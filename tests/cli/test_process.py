@@ -3,12 +3,15 @@
 import os
 import pty
 import re
+import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
+
+from modular_tf.cli.process import terminate_as_interrupt
 
 COMMAND = [sys.executable, "-m", "modular_tf"]
 
@@ -66,6 +69,19 @@ def test_an_interrupt_writes_nothing_twice(run_forked):
     *numbers, end = child.stdout.split()
     assert end == "end"
     assert len(numbers) == len(set(numbers)) > 3
+
+
+def test_the_end_of_a_terminal_interrupts_unless_it_is_ignored_as_under_nohup():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with terminate_as_interrupt():
+            os.kill(os.getpid(), signal.SIGHUP)
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        with pytest.raises(KeyboardInterrupt), terminate_as_interrupt():
+            os.kill(os.getpid(), signal.SIGHUP)
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 @pytest.mark.parametrize(
