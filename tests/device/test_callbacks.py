@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import threading
+import weakref
 
 import pytest
 
@@ -99,6 +101,22 @@ def test_a_plugin_that_calls_twice_is_heard_once(recording, device):
     stream, seen = device.create_stream(), []
     stream.add_callback(lambda: seen.append(1))
     assert seen == [1]
+
+
+def test_a_callback_that_is_never_called_is_released_in_the_end(recording):
+    def function():
+        raise AssertionError("called")
+
+    recording.call_back(Callbacks.DROPPED)
+    watched = weakref.ref(function)
+    with recording.devices() as [device, _]:
+        stream = device.create_stream()
+        stream.add_callback(function)
+        del function
+        stream.close()
+        assert watched() is not None
+    gc.collect()
+    assert watched() is None
 
 
 # -- no way to lock up -------------------------------------------------------------------------

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gc
 import threading
+import weakref
 from array import array
 
 import pytest
 
 from modular_tf.device.executor import DeviceContext
 from modular_tf.errors import ClosedError, InvalidArgumentError, ModularTFError
+from tests.fixtures.interrupts import call_at
 
 
 def read(device, memory):
@@ -204,6 +206,33 @@ def test_a_copy_reads_its_source_when_it_runs(host_device):
     stream.block_until_done()
     assert read(host_device, target) == b"by then!"
     source.extend(b"more")
+
+
+class Source(bytearray):
+    """A buffer that can be watched."""
+
+
+def test_a_copy_that_comes_during_a_wait_keeps_its_buffer(host_device, monkeypatch):
+    """Others wait for the stream, and feed it, before this wait has released what it waited for."""
+    stream, go_on, size = host_device.create_stream(), threading.Event(), 17 << 20  # over a batch
+    memory, sources = host_device.allocate(size), [Source(b"l" * size)]
+    watched = weakref.ref(sources[0])
+
+    def feed():
+        stream.block_until_done()
+        stream.add_callback(lambda: go_on.wait(20))
+        stream.memcpy_htod(memory, sources.pop())
+
+    stream.memset(memory, 0)
+    step = "modular_tf.device.streams.stream:InFlight.release_through"
+    call_at(monkeypatch, step, "before", feed)
+    stream.block_until_done()
+    gc.collect()
+    assert watched() is not None
+    go_on.set()
+    stream.block_until_done()
+    assert watched() is None
+    assert read(host_device, memory) == b"l" * size
 
 
 def test_a_stream_that_is_dropped_finishes_first(host_device):

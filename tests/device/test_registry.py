@@ -8,6 +8,7 @@ from modular_tf.device.factory import PythonDeviceFactory
 from modular_tf.device.registry import DeviceRegistry, FactoryState, PhysicalDevice
 from modular_tf.errors import (
     AlreadyExistsError,
+    ClosedError,
     InternalError,
     InvalidArgumentError,
     NotFoundError,
@@ -185,7 +186,7 @@ def python_factory(*arguments, **options):
 
 def test_a_factory_takes_the_place_of_another():
     registry = DeviceRegistry()
-    old, new = python_factory("GPU", count=1), python_factory("GPU", count=2)
+    old, new = python_factory("GPU", count=1), python_factory("GPU", priority=300, count=2)
     registration = registry.registration_of(old, plugin="p")
     registry.enter(registration)
     add(registry, "XPU")
@@ -198,6 +199,13 @@ def test_a_factory_takes_the_place_of_another():
     assert names(registry) == ["GPU:0", "GPU:1", "XPU:0"]
     assert registry.listed_devices(old) == []
     assert registry.listed_devices(new) == registry.devices("GPU")
+    add(registry, "GPU", "RIVAL", priority=250)
+    assert registry.device("GPU:0").factory is new  # by the rank of its own
+    with pytest.raises(AlreadyExistsError, match="RIVAL"):
+        registry.fulfil(registration, python_factory("GPU", "RIVAL"))
+
     registry.leave(registration)
     registry.leave(registration)
-    assert names(registry) == ["XPU:0"]
+    assert names(registry) == ["XPU:0", "GPU:0"]
+    with pytest.raises(ClosedError, match="is closed"):
+        registry.enter(registration)
