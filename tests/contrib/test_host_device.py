@@ -1,10 +1,11 @@
-"""What only the host device has: facts of the machine, memory that is used again, its threads.
+"""What only the host device has: facts of the machine, its count of devices, its callbacks.
 
 What every device has to do is the conformance kit's to try (tests/check).
 """
 
 from __future__ import annotations
 
+import ctypes
 import platform
 import threading
 from pathlib import Path
@@ -15,8 +16,9 @@ from modular_tf.abi.status_codes import Code
 from modular_tf.check.device import entry_trial
 from modular_tf.check.device.by_slots import SlotMemory
 from modular_tf.check.device.operations import OPERATIONS
-from tests.contrib.built_plugin import installed_plugin
+from tests.contrib.built_plugin import CHECKOUT, installed_plugin
 from tests.contrib.raw_plugins import raw_device, raw_library
+from tests.fixtures.compiler import compile_object, link_library
 
 LIBRARY = installed_plugin("host_device")
 
@@ -125,3 +127,12 @@ def test_what_was_not_stopped_and_what_is_not_its_own_is_not_counted(device):
     device.unified_block(1 << 16)
     stats = device.get_allocator_stats().value
     assert (stats.num_allocs, stats.bytes_in_use) == (0, 0)
+
+
+def test_a_backend_may_throw_where_it_has_no_memory():
+    """The template of both device plugins, with a backend that neither has."""
+    source = Path(__file__).with_name("throwing_backend.cc")
+    made = compile_object(source, header_folders=[CHECKOUT / "contrib" / "device_headers"])
+    library = ctypes.CDLL(str(link_library("libthrowing_backend.so", [made], cxx=True)))
+
+    assert library.slots_with_memory() == 0

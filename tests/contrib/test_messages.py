@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from modular_tf.abi.status_codes import Code
 from tests.contrib.built_plugin import installed_plugin
 from tests.contrib.raw_plugins import raw_filesystem
 
@@ -50,15 +49,3 @@ def test_the_message_of_a_failure_names_the_path_that_is_at_fault(fs):
             answer = move(fs.path(source), fs.path(target))
             assert not answer.ok, move
             assert "missing" in answer.message, answer
-
-
-def test_a_closed_file_is_not_used_again(fs):
-    """This package never asks for that."""
-    uri = fs.path("closed")
-    with fs.new_writable_file(uri).opened() as writer:
-        writer.append(b"before").must_be_ok()
-        writer.close().must_be_ok()
-        writer.append(b"late").must_be(Code.FAILED_PRECONDITION)
-        for late in (writer.tell, writer.flush, writer.sync, writer.close):
-            late().must_be(Code.FAILED_PRECONDITION)
-    assert fs.content(uri) == b"before"

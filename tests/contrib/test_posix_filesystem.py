@@ -19,8 +19,6 @@ from modular_tf.errors import (
     ModularTFError,
     NotFoundError,
     OutOfRangeError,
-    PermissionDeniedError,
-    ResourceExhaustedError,
     UnimplementedError,
 )
 from tests.contrib.disk import CONTENT, FILE, OTHER, OTHER_CONTENT
@@ -63,21 +61,12 @@ def test_the_deletion_of_what_cannot_go_is_refused(disk, path, monkeypatch):
 
 
 def test_a_deletion_goes_on_after_a_failure(disk):
-    if os.geteuid() == 0:  # who may delete everything but what the kernel makes up
-        with pytest.raises(ModularTFError) as raised:
-            disk.fs.delete_recursively("/proc/self/fdinfo")
-        assert not isinstance(raised.value, NotFoundError)
-        files, directories = raised.value.undeleted
-        assert (files > 0, directories) == (True, 1)
-        return
-    (disk / "full/locked").mkdir()
-    (disk / "full/locked/stays").touch()
-    (disk / "full/locked").chmod(0o500)
-    with pytest.raises(PermissionDeniedError) as raised:
-        disk.call("delete_recursively", "full")
-    (disk / "full/locked").chmod(0o700)
-    assert raised.value.undeleted == (1, 2)
-    assert list((disk / "full").iterdir()) == [disk / "full/locked"]
+    """Nobody may delete what the kernel makes up."""
+    with pytest.raises(ModularTFError) as raised:
+        disk.fs.delete_recursively("/proc/self/fdinfo")
+    assert not isinstance(raised.value, NotFoundError)
+    files, directories = raised.value.undeleted
+    assert (files > 1, directories) == (True, 1)
 
 
 @contextmanager
@@ -126,22 +115,6 @@ def test_mount_points_and_the_top_are_refused_as_directories(disk):
 
 
 # ---- open files ----
-
-
-@pytest.mark.parametrize("slot", ["new_writable_file", "new_appendable_file"])
-@pytest.mark.parametrize("last", ["flush", "sync", "close"])
-def test_a_full_disk_is_reported_by_close_at_the_latest_and_from_then_on(disk, slot, last):
-    file = getattr(disk.fs, slot)("/dev/full")
-    file.append(bytes(10))
-    with pytest.raises(ResourceExhaustedError):
-        getattr(file, last)()
-    if last != "close":
-        with pytest.raises(ResourceExhaustedError):
-            file.append(b"more")
-        with pytest.raises(ModularTFError):
-            file.tell()
-        with pytest.raises(ResourceExhaustedError):
-            file.close()
 
 
 def test_a_file_that_cannot_be_read_or_mapped_is_not_called_short_or_missing(disk):

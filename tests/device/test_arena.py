@@ -103,14 +103,6 @@ def test_free_neighbours_become_one(memory, order):
 # -- wrong arguments, and sources that break their word: nothing changes -------------------------
 
 
-def test_sizes_below_one_and_a_limit_beyond_all_memory(memory):
-    arena = memory.arena((1 << 64) - 1)
-    assert arena.stats().bytes_limit == 1 << 62
-    assert arena.allocate(0) == 0
-    arena.free(0)
-    assert (arena.stats().num_allocs, memory.asked) == (0, [])
-
-
 def test_what_is_no_live_allocation_is_not_freed(memory):
     arena, other = memory.arena(), memory.arena()
     freed = [arena.allocate(256) for _ in range(3)]

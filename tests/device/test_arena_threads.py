@@ -10,7 +10,7 @@ import pytest
 
 from modular_tf.errors import ClosedError, OutOfMemoryError
 from modular_tf.native.ffi import ffi
-from tests.device.arenas import GIB, KIB, MIB, Arena, HostMemory, PaperMemory
+from tests.device.arenas import GIB, KIB, Arena, HostMemory, PaperMemory
 
 THREADS = 8
 ROUNDS = 300
@@ -63,42 +63,20 @@ def test_threads_never_share_memory(limit):
     assert memory.bytes_allocated == 0
 
 
-# -- sources that take their time; test_pooled_lifetimes.py has those that wait for others ------
-
-
-class Asked:
-    """A source that is asked, and answers when it may."""
-
-    def __init__(self):
-        self.memory = PaperMemory()
-        self.arena = self.memory.arena()
-        self.asked, self.answer = threading.Event(), threading.Event()
-        self.memory.meanwhile = lambda: (self.asked.set(), self.answer.wait())
-
-
-def test_threads_that_need_a_region_share_one():
-    source = Asked()
-    with ThreadPoolExecutor(THREADS) as threads:
-        allocated = [threads.submit(source.arena.allocate, 1000) for _ in range(THREADS)]
-        source.asked.wait()
-        source.answer.set()
-        addresses = {future.result() for future in allocated}
-
-    assert source.memory.asked == [2 * MIB]
-    assert len(addresses) == THREADS
-
-
 def test_closing_ends_the_wait_for_a_region():
-    source = Asked()
+    memory, asked, answer = PaperMemory(), threading.Event(), threading.Event()
+    arena = memory.arena()
+    memory.meanwhile = lambda: (asked.set(), answer.wait())
     with ThreadPoolExecutor(2) as threads:
-        allocated = [threads.submit(source.arena.allocate, 1)]
-        source.asked.wait()
-        allocated.append(threads.submit(source.arena.allocate, 1))
-        source.arena.close()
+        allocated = [threads.submit(arena.allocate, 1)]
+        asked.wait()
+        allocated.append(threads.submit(arena.allocate, 1))
+        arena.close()
         with pytest.raises(ClosedError):
             allocated[1].result()
-        source.answer.set()
+        answer.set()
         with pytest.raises(ClosedError):
             allocated[0].result()
 
-    assert source.memory.regions == {}
+    assert len(memory.asked) == 1, "who needs a region waits for that of another one"
+    assert memory.regions == {}

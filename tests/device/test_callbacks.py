@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import re
 import threading
+import weakref
 
 import pytest
 
@@ -14,9 +17,12 @@ from modular_tf.errors import (
     DeadlineExceededError,
     FailedPreconditionError,
     InternalError,
+    ResourceExhaustedError,
     error_class,
 )
 from tests.device.recording import Callbacks
+from tests.fixtures.interrupts import Interrupt
+from tests.fixtures.thread_starts import FAILURES
 
 
 def test_callbacks_run_in_the_streams_order(host_device):
@@ -72,11 +78,45 @@ def test_a_refused_callback_is_an_error_and_never_called(recording, device, how)
     assert (seen, stream.status) == ([], Code.OK)
 
 
+@pytest.mark.parametrize("how", FAILURES)
+def test_a_callback_that_was_refused_is_not_called_and_the_next_one_is(
+    how, thread_starts, host_device
+):
+    stream, called = host_device.create_stream(), []
+    thread_starts.fail(how, "callbacks of")
+    with pytest.raises((ResourceExhaustedError, Interrupt)) as caught:
+        stream.add_callback(lambda: called.append("refused"))
+    if caught.type is ResourceExhaustedError:
+        assert re.search(r"callbacks of CPU:0.*ulimit -u", str(caught.value))
+    stream.block_until_done()  # which waits for no callback that was refused
+    stream.add_callback(lambda: called.append("taken"))
+    host_device.synchronize()
+
+    assert thread_starts.has_failed
+    assert called == ["taken"]
+
+
 def test_a_plugin_that_calls_twice_is_heard_once(recording, device):
     recording.call_back(Callbacks.TWICE)
     stream, seen = device.create_stream(), []
     stream.add_callback(lambda: seen.append(1))
     assert seen == [1]
+
+
+def test_a_callback_that_is_never_called_is_released_in_the_end(recording):
+    def function():
+        raise AssertionError("called")
+
+    recording.call_back(Callbacks.DROPPED)
+    watched = weakref.ref(function)
+    with recording.devices() as [device, _]:
+        stream = device.create_stream()
+        stream.add_callback(function)
+        del function
+        stream.close()
+        assert watched() is not None
+    gc.collect()
+    assert watched() is None
 
 
 # -- no way to lock up -------------------------------------------------------------------------
@@ -181,28 +221,20 @@ def test_waiting_for_what_may_wait_for_the_callback_is_refused(host_device):
     assert not host_device.executor.closed
 
 
-def test_a_stream_is_dropped_while_callbacks_wait(host_device):
-    seen, go_on = [], threading.Event()
-    stream = host_device.create_stream()
+@pytest.mark.parametrize("end", ["the stream", "its device"])
+def test_callbacks_are_called_before_the_end(host_device, end):
+    seen, stream, go_on = [], host_device.create_stream(), threading.Event()
     stream.add_callback(go_on.wait)
-    for value in range(5):
-        stream.add_callback(lambda value=value: seen.append(value))
-    last = stream.record_event()
-    stream.close()
-    del stream
-    go_on.set()
-    last.wait()
-    assert seen == list(range(5))
-
-
-def test_closing_waits_for_callbacks(host_device):
-    seen, started = [], threading.Event()
-    stream = host_device.create_stream()
-    stream.add_callback(started.set)
     for value in range(10):
         stream.add_callback(lambda value=value: seen.append(value))
-    started.wait()
-    host_device.factory.close()
+    last = stream.record_event()
+    threading.Timer(0.01, go_on.set).start()
+    if end == "its device":
+        host_device.factory.close()
+    else:
+        stream.close()
+        del stream
+        last.wait()
     assert seen == list(range(10))
 
 

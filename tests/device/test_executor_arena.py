@@ -156,13 +156,8 @@ def test_its_error_has_a_picture_and_the_device_still_works(recording):
             device.allocate(3 * MIB)
 
         assert isinstance(caught.value, OutOfMemoryError)
-        for text in (
-            "3.0 MiB (3145728 B) asked of the arena",
-            "limit 4.0 MiB (4194304 B)",
-            "largest free block",
-            "region 0x",
-        ):
-            assert text in caught.value.message
+        assert "3.0 MiB (3145728 B) asked of the arena" in caught.value.message
+        assert "limit 4.0 MiB (4194304 B)" in caught.value.message
         # It takes all of the region, up to where the plugin's memory begins within 256 bytes.
         assert re.search(r"chunks from [24]\.0 MiB \(\d+ B\): 1 in use", caught.value.message)
         assert caught.value.plugin == "recording"

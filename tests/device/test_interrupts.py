@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 import weakref
+from contextlib import suppress
 from functools import partial
 
 import pytest
 
 from modular_tf.device.platform import load_device_platform
+from modular_tf.errors import InternalError
 from tests.device.conftest import device_of
+from tests.device.recording import Callbacks
 from tests.fixtures.interrupts import interrupt, points
 
 SIZE = 4096
@@ -137,3 +141,22 @@ def test_an_interrupted_close_is_finished_by_the_next(lifetime, what):
         if not go_on:
             break
     assert point > 10
+
+
+@pytest.mark.parametrize("plugin", ["host_device", "recording"])
+def test_an_interrupted_callback_is_called_or_forgotten(request, plugin):
+    if plugin == "recording":
+        request.getfixturevalue(plugin).call_back(Callbacks.AT_ONCE)
+    device = request.getfixturevalue({"recording": "device"}.get(plugin, plugin))
+    for point in points():
+        stream, called = device.create_stream(), []
+        more = interrupt(lambda: stream.add_callback(lambda: called.append(1)), point=point)  # noqa: B023
+        with suppress(InternalError):  # the interrupt, where it came in the callback
+            stream.block_until_done()
+        end = time.monotonic() + 60
+        while stream._callbacks is not None and stream._callbacks._functions:
+            assert time.monotonic() < end, point
+        if not more:
+            assert called
+            break
+    assert point

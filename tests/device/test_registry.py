@@ -186,7 +186,7 @@ def python_factory(*arguments, **options):
 
 def test_a_factory_takes_the_place_of_another():
     registry = DeviceRegistry()
-    old, new = python_factory("GPU", count=1), python_factory("GPU", count=2)
+    old, new = python_factory("GPU", count=1), python_factory("GPU", priority=300, count=2)
     registration = registry.registration_of(old, plugin="p")
     registry.enter(registration)
     add(registry, "XPU")
@@ -199,23 +199,13 @@ def test_a_factory_takes_the_place_of_another():
     assert names(registry) == ["GPU:0", "GPU:1", "XPU:0"]
     assert registry.listed_devices(old) == []
     assert registry.listed_devices(new) == registry.devices("GPU")
+    add(registry, "GPU", "RIVAL", priority=250)
+    assert registry.device("GPU:0").factory is new  # by the rank of its own
+    with pytest.raises(AlreadyExistsError, match="RIVAL"):
+        registry.fulfil(registration, python_factory("GPU", "RIVAL"))
+
     registry.leave(registration)
     registry.leave(registration)
-    assert names(registry) == ["XPU:0"]
-
-
-@pytest.mark.parametrize("is_registered", [True, False])
-def test_a_registration_takes_the_position_of_another_and_enters_once(is_registered):
-    registry = DeviceRegistry()
-    old, new = (registry.registration_of(python_factory("GPU"), plugin="p") for _ in range(2))
-    if is_registered:
-        registry.enter(old)
-    add(registry, "XPU")
-    for _ in range(2):
-        registry.enter(new, instead_of=old)
-        registry.leave(old)
-
-    entered = [status.registration for status in registry.factories()]
-    assert (entered.index(new), len(entered)) == (0 if is_registered else 1, 2)
+    assert names(registry) == ["XPU:0", "GPU:0"]
     with pytest.raises(ClosedError, match="is closed"):
-        registry.enter(old)
+        registry.enter(registration)

@@ -37,34 +37,18 @@ def test_dependencies_and_events_reach_the_plugin(recording, device):
     ]
 
 
-WAIT = ["create_event", "record_event s1 e1", "get_event_status e1"]
-
-
 @pytest.mark.parametrize(
-    ("left_out", "calls"),
-    [
-        ([], [*WAIT, "block_host_until_done s1", "get_stream_status s1"]),
-        (
-            ["block_host_until_done"],
-            [
-                *WAIT,
-                "create_event",
-                "record_event s1 e2",
-                "block_host_for_event e2",
-                "destroy_event e2",
-                "get_stream_status s1",
-            ],
-        ),
-    ],
-    ids=["by the plugin", "by an event"],
+    ("left_out", "slot"),
+    [([], "block_host_until_done"), (["block_host_until_done"], "block_host_for_event")],
 )
-def test_waiting_by_the_plugin_or_by_an_event(recording, left_out, calls):
+def test_waiting_by_the_plugin_or_by_an_event(recording, left_out, slot):
     recording.leave_out(*left_out)
     with recording.devices() as [device, _]:
         stream = device.create_stream()
         recording.clear()
         stream.block_until_done()
-        assert recording.calls == calls
+        assert recording.count(slot) == 1
+        assert recording.calls[-1] == "get_stream_status s1"
 
 
 def test_null_handles_are_handles(recording):
@@ -225,21 +209,21 @@ def uses_of(device, stream, event, timer, memory):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("end", ["the platform", "each"])
-def test_after_the_end_everything_is_closed(recording, end):
+def test_after_the_end_everything_is_closed(recording):
     with recording.devices() as [device, other]:
         stream, memory = device.create_stream(), device.allocate(4)
         made = stream, stream.record_event(), device.create_timer(), memory
-        if end == "each":
-            for one in made:
-                one.close()
-            recording.clear()
-            for use in uses_of(device, *made)[5:]:
-                with pytest.raises(ClosedError, match="was closed"):
-                    use()
-            assert {call.split()[0] for call in recording.calls} <= {"destroy_event"}
-            with pytest.raises(ClosedError, match="the Stream was closed"):
-                other.create_stream().wait_for(stream)
+        for one in made:
+            one.close()
+        recording.clear()
+        for use in uses_of(device, *made)[5:]:
+            with pytest.raises(ClosedError, match="was closed"):
+                use()
+        assert {call.split()[0] for call in recording.calls} <= {"destroy_event"}
+        with pytest.raises(ClosedError, match="the Stream was closed"):
+            other.create_stream().wait_for(stream)
+        stream, memory = device.create_stream(), device.allocate(4)
+        made = stream, stream.record_event(), device.create_timer(), memory
     recording.clear()
     for use in uses_of(device, *made):
         with pytest.raises(ClosedError):

@@ -14,7 +14,8 @@ from modular_tf.errors import (
     OutOfMemoryError,
     UnimplementedError,
 )
-from tests.device.dialects.building import FORMS, Build, DialectPlugin, devices_of
+from tests.device.controlled_plugin import devices_of
+from tests.device.dialects.building import FORMS, Build, DialectPlugin
 from tests.fixtures.matrices import sampled_product
 
 KINDS = {"PLAIN": "allocator", "CUSTOM": "custom_allocator"}

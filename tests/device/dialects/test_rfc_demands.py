@@ -9,7 +9,8 @@ import pytest
 from modular_tf.errors import FailedPreconditionError, UnimplementedError
 from modular_tf.service.report import State
 from modular_tf.service.service import PluginService
-from tests.device.dialects.building import FORMS, LAYOUTS, Build, DialectPlugin, devices_of
+from tests.device.controlled_plugin import devices_of
+from tests.device.dialects.building import FORMS, LAYOUTS, Build, DialectPlugin
 from tests.fixtures.compiler import compile_object, link_library
 from tests.fixtures.matrices import sampled, sampled_product
 
