@@ -1,6 +1,5 @@
 """Copies that come to their end while an interrupt gives them up."""
 
-import os
 import threading
 import time
 
@@ -80,31 +79,6 @@ def test_a_move_that_ends_while_it_is_given_up_loses_nothing(
 
     assert source.filesystem.read_file(source.uri) == CONTENT
     assert not (tmp_path / "target").exists()
-
-
-def test_a_pipe_that_a_copy_was_written_to_is_not_deleted(
-    object_store, source, interrupted, tmp_path, capfd
-):
-    target = object_store.location(tmp_path / "pipe")
-    os.mkfifo(tmp_path / "pipe")
-    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
-    is_open = threading.Event()
-    work = interrupted(is_open)
-    unfinished = work.totals.note_unfinished
-
-    def noted(*args):
-        unfinished(*args)
-        is_open.set()
-
-    work.totals.note_unfinished = noted
-    with pytest.raises(KeyboardInterrupt):
-        Copying(work, print, recursive=False).run([Item(source, target)])
-    os.close(reader)
-
-    assert (tmp_path / "pipe").exists()
-    warning = f"{tmp_path}/pipe: the copy was given up; the target may be torn"
-    assert warning in capfd.readouterr().err
-    assert ends_soon(work)
 
 
 def test_a_copy_that_is_given_up_leaves_nothing_on_the_disk_of_a_client(

@@ -2,7 +2,6 @@
 
 import os
 import random
-import threading
 from contextlib import nullcontext
 
 import pytest
@@ -13,22 +12,29 @@ from modular_tf.cli.fs.reading import cat, first_lines, head, last_lines, tail
 from modular_tf.filesystem.files import RandomAccessFile
 from modular_tf.service.service import PluginService
 from tests.filesystem.memory_store import MemoryStore, filesystem_of
+from tests.fsspec.far_store import FarStore
 
 LINES = [f"line {number}\n".encode() for number in range(100_000)]
 
 
-class Noted(RandomAccessFile):
-    """A file in memory that notes what is read."""
+class Stored(RandomAccessFile):
+    """A file of a store that notes what is asked for, and may be shorter than it was."""
 
-    def __init__(self, content):
+    uri = "mem://host/f"
+
+    def __init__(self, content, length=None):
         self.content = content
-        self.n_read = 0
+        self.length = len(content) if length is None else length
+        self.asked = set()
+
+    def known_length(self):
+        return self.length
 
     def readinto(self, offset, buffer):
-        assert offset < len(self.content), "nothing is asked for at or behind the end"
-        piece = self.content[offset : offset + len(memoryview(buffer))]
+        size = len(memoryview(buffer))
+        self.asked.add((offset, size))
+        piece = self.content[offset : offset + size]
         memoryview(buffer)[: len(piece)] = piece
-        self.n_read += len(piece)
         return len(piece)
 
     def close(self):
@@ -58,10 +64,12 @@ def test_any_lines_in_any_blocks(monkeypatch):
         content = bytes(choice.choice(b"ab\n") for _ in range(choice.randrange(90)))
         lines, count = content.splitlines(keepends=True), choice.randrange(1, 40)
 
-        assert b"".join(last_lines(Noted(content), count, len(content))) == b"".join(lines[-count:])
+        assert b"".join(last_lines(Stored(content), count, len(content))) == b"".join(
+            lines[-count:]
+        )
         wanted = lines[:count]
         if len(wanted) < len(lines):
-            assert b"".join(first_lines(Noted(content), count)) == b"".join(wanted)
+            assert b"".join(first_lines(Stored(content), count)) == b"".join(wanted)
 
 
 def test_ten_lines_are_usual_and_bytes_may_have_a_unit(mtf, file):
@@ -98,65 +106,33 @@ def test_cat_of_a_range(mtf, tmp_path):
         assert ended.out == content[begin:end], wanted
 
 
-class BusyStore(MemoryStore):
-    """Lets each file be opened only while as many others are as may be."""
+@pytest.fixture
+def run_on(monkeypatch):
+    """Run a verb on files of a store, or one that is opened already; return its exit code."""
 
-    def __init__(self, at_once):
-        super().__init__()
-        self.together = threading.Barrier(at_once, timeout=30)
+    def run(verb, store, uris, opened=None, **given):
+        with PluginService() as service:
+            service.register_filesystem("mem", filesystem_of(store))
+            if opened is not None:
+                filesystem = service.filesystem("mem")
+                monkeypatch.setattr(filesystem, "new_random_access_file", lambda _: opened)
+            monkeypatch.setattr(Invocation, "session", lambda _: nullcontext(service))
+            return verb.callback(Invocation(GlobalOptions()), uris=uris, **given)
 
-    def enter(self, operation, uri):
-        if operation == "new_random_access_file":
-            self.together.wait()
-        return super().enter(operation, uri)
+    return run
 
 
 @pytest.mark.parametrize("verb", [head, tail], ids=["head", "tail"])
-def test_parts_of_files_in_a_store_are_read_at_once_and_written_in_order(verb, monkeypatch, capfd):
-    store = BusyStore(at_once=16)
+def test_parts_of_files_in_a_store_are_read_at_once_and_written_in_order(verb, run_on, capfd):
+    store = FarStore()
     store.files |= {f"/f{number:02}": b"%d\n" % number for number in range(32)}
+    store.meet("new_random_access_file")
     uris = [f"mem://host{path}" for path in store.files]
-    with PluginService() as service:
-        service.register_filesystem("mem", filesystem_of(store))
-        monkeypatch.setattr(Invocation, "session", lambda _: nullcontext(service))
-        given = {"uris": uris, "lines": 10, "n_bytes": None}
-        assert verb.callback(Invocation(GlobalOptions()), **given) == 0
+    assert run_on(verb, store, uris, lines=10, n_bytes=None) == 0
 
     headed = [f"==> {uri} <==\n{number}\n" for number, uri in enumerate(uris)]
     assert capfd.readouterr().out == "\n".join(headed)
-
-
-class Stored(Noted):
-    """A file of a store, which has a length and notes what is asked for."""
-
-    uri = "mem://host/f"
-
-    def __init__(self, content, length):
-        super().__init__(content)
-        self.length = length
-        self.asked = set()
-
-    def known_length(self):
-        return self.length
-
-    def readinto(self, offset, buffer):
-        self.asked.add((offset, len(memoryview(buffer))))
-        return super().readinto(offset, buffer) if offset < len(self.content) else 0
-
-
-@pytest.fixture
-def run_on(monkeypatch):
-    """Run a verb on a file of a store, and return its exit code."""
-
-    def run(verb, file, **given):
-        with PluginService() as service:
-            service.register_filesystem("mem", filesystem_of(MemoryStore()))
-            filesystem = service.filesystem("mem")
-            monkeypatch.setattr(filesystem, "new_random_access_file", lambda _: file)
-            monkeypatch.setattr(Invocation, "session", lambda _: nullcontext(service))
-            return verb.callback(Invocation(GlobalOptions()), uris=["mem://host/f"], **given)
-
-    return run
+    assert store.has_met("new_random_access_file")
 
 
 @pytest.mark.parametrize(
@@ -170,9 +146,9 @@ def run_on(monkeypatch):
 )
 @pytest.mark.usefixtures("capfd")
 def test_no_other_bytes_of_a_store_are_read(run_on, verb, given, read):
-    file = Stored(bytes(200_000), 200_000)
+    file = Stored(bytes(200_000))
 
-    assert run_on(verb, file, **given) == 0
+    assert run_on(verb, MemoryStore(), [file.uri], file, **given) == 0
     assert file.asked == read
 
 
@@ -180,7 +156,8 @@ def test_no_other_bytes_of_a_store_are_read(run_on, verb, given, read):
     "given", [{"lines": 3, "n_bytes": None}, {"lines": None, "n_bytes": 50}], ids=["lines", "bytes"]
 )
 def test_the_end_of_a_file_that_became_shorter_is_an_error(run_on, given, capfd):
-    assert run_on(tail, Stored(b"a\n" * 30, 100), **given) == 1
+    file = Stored(b"a\n" * 30, length=100)
+    assert run_on(tail, MemoryStore(), [file.uri], file, **given) == 1
     assert "it ended after" in capfd.readouterr().err
 
 

@@ -203,17 +203,6 @@ def test_a_filtered_move_leaves_what_it_does_not_take(mtf, tree, tmp_path, schem
     assert names_below(tree) == ["sub/four.txt", "two.txt"]
 
 
-def test_filtered_moves_fill_one_directory(mtf, tree, tmp_path):
-    (tmp_path / "x").mkdir()
-    before = names_below(tree)
-    for pattern in ("*.csv", "*.txt"):
-        ended = mtf("fs", "mv", tree, tmp_path / "x", "--exclude", "*", "--include", pattern)
-        assert ended.code == 0
-
-    assert names_below(tmp_path / "x" / "tree") == before
-    assert names_below(tree) == []
-
-
 # ---- what is told ----
 
 
@@ -233,14 +222,6 @@ def test_a_summary_ends_the_work_on_several_files(mtf, tree):
 
 
 # ---- patterns and standard streams ----
-
-
-def test_patterns_are_sources(mtf, tree, tmp_path):
-    (tmp_path / "x").mkdir()
-    ended = mtf("fs", "cp", f"{tree}/*.csv", f"{tree}/sub/*.txt", tmp_path / "x")
-
-    assert ended.code == 0
-    assert names_below(tmp_path / "x") == ["four.txt", "one.csv"]
 
 
 def test_standard_input_and_output_are_places(mtf, tmp_path, monkeypatch):

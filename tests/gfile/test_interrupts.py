@@ -23,11 +23,9 @@ def read_into_buffer(file):
 
 
 READS = {
-    "read-some": lambda file: file.read(12),
-    "read-all": lambda file: file.read(),
+    "read": lambda file: file.read(12),
     "readinto": read_into_buffer,
     "readline": lambda file: file.readline(),
-    "next": next,
     "readlines": lambda file: b"".join(file.readlines()),
 }
 
@@ -40,16 +38,6 @@ def test_no_byte_is_lost_by_an_interrupt(functions, uri, read):
 
     for (file, found), _ in interrupted(begin, lambda made: made[1].append(read(made[0]))):
         assert b"".join(found) + file.read() == TEXT
-        file.close()
-
-
-def test_no_line_of_text_is_lost_by_an_interrupt(functions, uri):
-    def begin():
-        file = functions.GFile(uri)
-        return file, [file.readline()]
-
-    for (file, found), _ in interrupted(begin, lambda made: made[1].append(made[0].readline())):
-        assert found + file.readlines() == [line.replace("\r", "") for line in LINES]
         file.close()
 
 
