@@ -11,7 +11,7 @@ from modular_tf.first_contact.verdict import Ending, finding_of
 from modular_tf.service.report import State
 from modular_tf.service.service import PluginService
 from tests.first_contact.conftest import PATIENT, build_misdeed, find_alone, find_one
-from tests.fixtures.compiler import compile_object, file_of_compiler, link_library
+from tests.fixtures.compiler import compile_object, link_library
 
 X86 = pytest.mark.skipif(platform.machine() != "x86_64", reason="written for x86-64")
 # What the kernel lets nobody else do.
@@ -148,25 +148,6 @@ def test_descriptors_are_counted_against_what_the_application_may_have():
     assert found.notes[0].message.startswith("keeps 300 of the 1024 descriptors that ")
     assert taken.rule_id == "LD-120"
     assert taken.message.startswith("keeps 900 of the 1024 descriptors that ")
-
-
-def test_leaks_of_the_whole_process_are_no_spoilt_end(run_python):
-    """AddressSanitizer looks for them at exit(), and Python leaves much behind."""
-    runtime = file_of_compiler("libasan.so")
-    if runtime is None:
-        pytest.fail("this test needs libasan.so, which comes with gcc", pytrace=False)
-    code = """
-        import os, sys
-        from modular_tf.service.service import PluginService
-        with PluginService() as service:
-            (record,) = service.load(sys.argv[1]).plugins
-        print(record.state.value, *record.reasons, flush=True)
-        os._exit(0)
-    """
-    options = {"LD_PRELOAD": str(runtime), "ASAN_OPTIONS": "", "LSAN_OPTIONS": ""}
-    child = run_python(code, build_misdeed("NOTHING", kind="filesystem"), env=options)
-
-    assert child.stdout == "loaded\n"
 
 
 def test_what_breaks_its_own_trial_is_quarantined_and_not_tried_again(monkeypatch):
