@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import re
 import signal
@@ -176,24 +175,6 @@ def test_a_place_that_takes_no_trace_is_an_error(tmp_path):
     with pytest.raises(OSError, match="/dev/full") as caught:
         mtf.trace("/dev/full").__enter__()
     assert caught.value.errno == errno.ENOSPC
-
-
-def test_a_pipe_is_written_to_and_one_that_nobody_reads_ends_the_trace_alone(service):
-    reads, writes = os.pipe()
-    with mtf.trace(f"/dev/fd/{writes}"):
-        service.filesystem("ram").path_exists("ram://")
-    os.close(writes)
-    with os.fdopen(reads, "rb") as stream:
-        assert [event["name"] for event in json.load(stream)][-1:] == ["path_exists"]
-
-    reads, writes = os.pipe()
-    trace = mtf.trace(f"/dev/fd/{writes}")
-    trace.__enter__()
-    os.close(reads)
-    assert service.filesystem("ram").path_exists("ram://")
-    with pytest.raises(BrokenPipeError):
-        trace.__exit__(None, None, None)
-    os.close(writes)
 
 
 def test_a_file_that_grows_too_large_and_a_killed_process_leave_whole_json(run_forked, tmp_path):
