@@ -66,15 +66,6 @@ def test_listed_statistics_are_not_asked_again(served, words, shown):
     assert len(served.asked(*OFFERED)) == (1 if words[0] == "ls" and "-R" not in words else 2)
 
 
-@pytest.mark.parametrize("offered", [(), OFFERED])
-@pytest.mark.parametrize("words", [["ls"], ["find", "--max-depth", "1", "--name", "t*"]])
-def test_only_names_are_asked_where_only_names_are_shown(served, words, offered):
-    assert served.run(*words, ROOT, offered=offered).code == 0
-
-    assert served.asked("stat", "is_directory") == [ROOT]
-    assert served.asked(*OFFERED) == []
-
-
 @pytest.mark.parametrize("is_source", [False, True])
 def test_sync_with_nothing_to_do_asks_no_file(served, tmp_path, is_source):
     for path, data in served.store.files.items():

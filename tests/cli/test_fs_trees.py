@@ -4,12 +4,14 @@ import io
 import os
 import sys
 import threading
+import time
 from types import SimpleNamespace
 
 import pytest
 
 from modular_tf.cli.fs.transfer import copy_in, copy_out
 from modular_tf.errors import UnavailableError
+from modular_tf.filesystem.jobs import FileWatch, Totals
 from modular_tf.filesystem.trees import Copying, Item, Removal, move_all
 
 FILES = {"/d/a": b"aa", "/d/b": b"bbb", "/d/sub/c": b"c"}
@@ -47,9 +49,10 @@ def names_below(folder):
 # ---- requests ----
 
 
-def test_a_file_of_a_tree_is_opened_and_read_and_nothing_else(full, tmp_path):
+def test_files_are_read_written_and_removed_without_a_question_whether_they_are_some(
+    full, tree, tmp_path
+):
     _, work = copy(full, "mem://h/d", tmp_path / "down")
-
     assert names_below(tmp_path / "down") == ["a", "b", "sub/c"]
     asked = full.asked()
     assert asked.pop("get_children") == 2
@@ -57,23 +60,14 @@ def test_a_file_of_a_tree_is_opened_and_read_and_nothing_else(full, tmp_path):
     assert asked == {"new_random_access_file": 5, "read": 3, "close_reader": 3}
     assert (work.totals.files, work.totals.bytes, work.totals.known) == (3, 6, 3)
 
+    full.memory.dirs |= {"/d/up", "/d/up/sub"}  # a real one needs no directories
+    copy(full, tree, "mem://h/d/up")
+    assert full.asked() == {"new_writable_file": 4, "append": 4, "close_writer": 4}
+    assert full.memory.files["/d/up/sub/three.csv"] == b"sub/three.csv"
 
-def test_a_file_is_written_to_an_object_store_without_a_question(object_store, tree):
-    object_store.memory.dirs |= {"/up", "/up/sub"}  # a real one needs no directories
-    copy(object_store, tree, "mem://h/up")
-
-    assert object_store.asked() == {"new_writable_file": 4, "append": 4, "close_writer": 4}
-    assert object_store.memory.files["/up/sub/three.csv"] == b"sub/three.csv"
-
-
-def test_files_are_removed_without_a_question_whether_they_are_some(full):
     Removal(full.work(4)).run([Item.at(full.location("mem://h/d"))])
-
-    assert full.memory.files == {}
-    assert full.memory.dirs == {"/"}
-    asked = full.asked()
-    assert asked["delete_file"] == 5
-    assert asked["delete_dir"] == 2
+    assert (full.memory.files, full.memory.dirs) == ({}, {"/"})
+    assert full.asked()["delete_dir"] == 4
 
 
 def test_several_files_are_under_way_at_once(full, tmp_path):
@@ -132,6 +126,39 @@ def test_a_file_that_came_after_the_copy_is_not_removed(full, monkeypatch):
 
     arrived = {"/e" + name[2:]: data for name, data in FILES.items()}
     assert full.memory.files == {**arrived, "/d/sub/late": b"late"}
+
+
+def test_a_move_that_ends_while_it_is_given_up_loses_nothing(full, monkeypatch, tmp_path):
+    """An interrupt gives it up while its file is being stored, which then succeeds."""
+    source, target = full.location("mem://h/d/a"), full.location(tmp_path / "target")
+    stores, may_store, work = threading.Event(), threading.Event(), full.work()
+    storing, under_way = FileWatch.storing, Totals.under_way
+
+    def wait(watch):
+        storing(watch)
+        stores.set()
+        may_store.wait(30)
+
+    def interrupt():
+        if stores.is_set():
+            raise KeyboardInterrupt
+
+    def the_move_ends_behind_it(totals):
+        found, end = under_way(totals), time.monotonic() + 30
+        may_store.set()
+        while work.is_working and time.monotonic() < end:
+            time.sleep(0.005)
+        assert not work.is_working
+        return found
+
+    monkeypatch.setattr(FileWatch, "storing", wait)
+    monkeypatch.setattr(work._crew, "_while_waiting", interrupt)
+    monkeypatch.setattr(Totals, "under_way", the_move_ends_behind_it)
+    with pytest.raises(KeyboardInterrupt):
+        move_all(work, [Item(source, target)], print)
+
+    assert full.memory.files["/d/a"] == FILES["/d/a"]
+    assert not (tmp_path / "target").exists()
 
 
 # ---- filters and rehearsals ----

@@ -54,30 +54,3 @@ def test_nobody_reports_for_another_process(monkeypatch):
     _, hung = try_plugins([task("FORGE_SIBLINGS"), task("HANG")], Limits(seconds=3))
 
     assert hung.incident.violation.rule_id == "LD-061"
-
-
-def test_a_fork_starts_its_own(run_forked):
-    code = """
-    import os, sys
-    from modular_tf.first_contact.finding import Limits
-    from modular_tf.loading.task import Task
-    from modular_tf.first_contact.trials import Trials
-    def attempt():
-        (found,) = trials.try_plugins([Task("x", sys.argv[1])])
-        assert found.offer is not None
-    trials = Trials(Limits())
-    attempt()
-    pid = os.fork()
-    if pid == 0:
-        attempt()
-        trials.close()
-        os._exit(0)
-    assert os.waitpid(pid, 0)[1] == 0
-    attempt()
-    trials.close()
-    try:
-        os.waitpid(-1, os.WNOHANG)
-    except ChildProcessError:
-        print("none")
-    """
-    assert run_forked(code, build_misdeed("NOTHING")).stdout == "none\n"

@@ -183,6 +183,7 @@ def test_a_field_of_another_type_or_beyond_its_bounds_is_refused(entry, name):
 @pytest.mark.parametrize(
     ("path", "wrong"),
     [
+        (("memory",), [0, 0]),
         (("memory",), [2**62 + 1, 0, 0]),
         (("memory", 2), True),
         (("changes",), [["LD-069", "x"]] * 65),
@@ -204,9 +205,11 @@ def test_a_field_of_another_type_or_beyond_its_bounds_is_refused(entry, name):
         (("finding", "offer"), None),
         (("finding", "offer", "schemes"), ["s3", "s3"]),
         (("finding", "offer", "schemes"), [f"s{number}" for number in range(1025)]),
+        (("finding", "offer", "schemes"), ["s" * 1001]),
         (("finding", "offer", "schemes"), ["file://"]),
         (("finding", "offer", "platform", "platform"), "ch-ip"),
         (("finding", "offer", "kernels"), -1),
+        (("finding", "offer", "ops"), HUGE),
         (("finding", "offer", "platform", "device_type"), "GPU:0"),
         (("finding", "offer", "platform", "priority"), 2**31),
         (("finding", "offer", "platform", "layout"), "device 2.9"),

@@ -156,21 +156,6 @@ def test_what_strangers_can_change_is_not_opened_here(plugin, opened, traces, mo
     assert begun(traces) == [], "it need not be tried again to be refused"
 
 
-def test_a_copy_is_tried_in_another_folder_and_judged_alike_in_its_own(
-    plugin, opened, traces, monkeypatch, tmp_path, load
-):
-    monkeypatch.setenv("OPENS_IN_INIT", str(opened))
-    assert load(plugin) == GOOD
-    begun(traces)
-    (tmp_path / "elsewhere").mkdir()
-    assert load(shutil.copy(plugin, tmp_path / "elsewhere" / plugin.name)) == GOOD
-    assert begun(traces) == ["init", "libx", "more"]
-
-    opened.parent.chmod(0o777)
-    assert load(shutil.copy(plugin, tmp_path / "libcopy.so"))[:2] == ["rejected", "LD-098"]
-    assert begun(traces) == [], "its bytes were tried"
-
-
 @pytest.fixture
 def lock(plugin, tmp_path, run_forked):
     """Run `modular-tf lock` on the plugin; return the lock file."""

@@ -17,14 +17,8 @@ def uri(functions):
     return f"{ROOT}/f"
 
 
-def read_into_buffer(file):
-    buffer = bytearray(12)
-    return bytes(buffer[: file.readinto(buffer)])
-
-
 READS = {
     "read": lambda file: file.read(12),
-    "readinto": read_into_buffer,
     "readline": lambda file: file.readline(),
     "readlines": lambda file: b"".join(file.readlines()),
 }
