@@ -177,22 +177,9 @@ def test_a_place_that_takes_no_trace_is_an_error(tmp_path):
     assert caught.value.errno == errno.ENOSPC
 
 
-def test_a_file_that_grows_too_large_and_a_killed_process_leave_whole_json(run_forked, tmp_path):
-    child = run_forked(
-        BEGIN
-        + """
-import resource, threading
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
-try:
-    with mtf.trace("large.json"):
-        resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, unlimited[1]))
-        for _ in range(1000):
-            assert fs.path_exists("ram://")
-except OSError as error:
-    print(error.errno, error.filename, flush=True)
-resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
-
+def test_a_killed_process_leaves_whole_json(run_forked, tmp_path):
+    code = """
+import threading
 trace = mtf.trace("killed.json")
 trace.__enter__()
 def ask():
@@ -203,12 +190,9 @@ for _ in range(3):
 for _ in range(1000):
     fs.path_exists("ram://")
 os.kill(os.getpid(), signal.SIGKILL)
-""",
-        status=-signal.SIGKILL,
-    )
+"""
+    run_forked(BEGIN + code, status=-signal.SIGKILL)
 
-    assert child.stdout == f"{errno.EFBIG} large.json\n"
-    assert 20 < len(events_of(tmp_path / "large.json")) < 100
     assert names(events_of(tmp_path / "killed.json")).count("path_exists") >= 1000
 
 
