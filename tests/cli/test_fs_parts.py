@@ -2,16 +2,13 @@
 
 import os
 import random
-from contextlib import nullcontext
 
 import pytest
 
-from modular_tf.cli.frame import GlobalOptions, Invocation
 from modular_tf.cli.fs import reading
-from modular_tf.cli.fs.reading import cat, first_lines, head, last_lines, tail
+from modular_tf.cli.fs.reading import first_lines, last_lines
 from modular_tf.filesystem.files import RandomAccessFile
-from modular_tf.service.service import PluginService
-from tests.filesystem.memory_store import MemoryStore, filesystem_of
+from tests.filesystem.memory_store import MemoryStore
 from tests.fsspec.far_store import FarStore
 
 LINES = [f"line {number}\n".encode() for number in range(100_000)]
@@ -106,59 +103,56 @@ def test_cat_of_a_range(mtf, tmp_path):
         assert ended.out == content[begin:end], wanted
 
 
-@pytest.fixture
-def run_on(monkeypatch):
-    """Run a verb on files of a store, or one that is opened already; return its exit code."""
-
-    def run(verb, store, uris, opened=None, **given):
-        with PluginService() as service:
-            service.register_filesystem("mem", filesystem_of(store))
-            if opened is not None:
-                filesystem = service.filesystem("mem")
-                monkeypatch.setattr(filesystem, "new_random_access_file", lambda _: opened)
-            monkeypatch.setattr(Invocation, "session", lambda _: nullcontext(service))
-            return verb.callback(Invocation(GlobalOptions()), uris=uris, **given)
-
-    return run
-
-
-@pytest.mark.parametrize("verb", [head, tail], ids=["head", "tail"])
-def test_parts_of_files_in_a_store_are_read_at_once_and_written_in_order(verb, run_on, capfd):
+@pytest.mark.parametrize("verb", ["head", "tail"])
+def test_parts_of_files_in_a_store_are_read_at_once_and_written_in_order(mtf, serving, verb):
     store = FarStore()
     store.files |= {f"/f{number:02}": b"%d\n" % number for number in range(32)}
     store.meet("new_random_access_file")
+    serving(store)
     uris = [f"mem://host{path}" for path in store.files]
-    assert run_on(verb, store, uris, lines=10, n_bytes=None) == 0
+    ended = mtf("fs", verb, *uris)
 
     headed = [f"==> {uri} <==\n{number}\n" for number, uri in enumerate(uris)]
-    assert capfd.readouterr().out == "\n".join(headed)
+    assert (ended.code, ended.out.decode()) == (0, "\n".join(headed))
     assert store.has_met("new_random_access_file")
 
 
+@pytest.fixture
+def stored(serving):
+    """Have commands find a file that is opened already."""
+
+    def serve(file):
+        store = MemoryStore()
+        store.new_random_access_file = lambda _: file
+        serving(store)
+        return file
+
+    return serve
+
+
 @pytest.mark.parametrize(
-    ("verb", "given", "read"),
+    ("words", "read"),
     [
-        (cat, {"wanted": (0, 100)}, {(0, 100)}),
-        (cat, {"wanted": (100_000, 100_001)}, {(100_000, 1)}),
-        (head, {"lines": None, "n_bytes": 100}, {(0, 100)}),
-        (tail, {"lines": None, "n_bytes": 100}, {(199_900, 100)}),
+        ("cat -r 0-99", {(0, 100)}),
+        ("cat -r 100000-100000", {(100_000, 1)}),
+        ("head -c 100", {(0, 100)}),
+        ("tail -c 100", {(199_900, 100)}),
     ],
 )
-@pytest.mark.usefixtures("capfd")
-def test_no_other_bytes_of_a_store_are_read(run_on, verb, given, read):
-    file = Stored(bytes(200_000))
+def test_no_other_bytes_of_a_store_are_read(mtf, stored, words, read):
+    file = stored(Stored(bytes(200_000)))
 
-    assert run_on(verb, MemoryStore(), [file.uri], file, **given) == 0
+    assert mtf("fs", *words.split(), file.uri).code == 0
     assert file.asked == read
 
 
-@pytest.mark.parametrize(
-    "given", [{"lines": 3, "n_bytes": None}, {"lines": None, "n_bytes": 50}], ids=["lines", "bytes"]
-)
-def test_the_end_of_a_file_that_became_shorter_is_an_error(run_on, given, capfd):
-    file = Stored(b"a\n" * 30, length=100)
-    assert run_on(tail, MemoryStore(), [file.uri], file, **given) == 1
-    assert "it ended after" in capfd.readouterr().err
+@pytest.mark.parametrize("part", ["-n3", "-c50"])
+def test_the_end_of_a_file_that_became_shorter_is_an_error(mtf, stored, part):
+    file = stored(Stored(b"a\n" * 30, length=100))
+    ended = mtf("fs", "tail", part, file.uri)
+
+    assert ended.code == 1
+    assert "it ended after" in ended.err
 
 
 def test_cat_of_what_matches_keeps_the_order(mtf, tmp_path):
