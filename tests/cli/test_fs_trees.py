@@ -177,57 +177,40 @@ def test_the_last_filter_that_matches_decides(mtf, tree, tmp_path):
         assert names_below(target) == copied
 
 
-@pytest.mark.parametrize(
-    ("words", "lines"),
-    [
-        (
-            ["cp", "-rn", "{tree}", "{new}", "--exclude", "*.txt"],
-            ["copy\t{tree}/one.csv\t{new}/one.csv",
-             "copy\t{tree}/sub/three.csv\t{new}/sub/three.csv"],
-        ),
-        (["mv", "-n", "{tree}", "{new}"], ["move\t{tree}\t{new}"]),
-        (
-            ["mv", "-n", "{tree}", "{new}", "--exclude", "*.txt"],
-            ["move\t{tree}/one.csv\t{new}/one.csv",
-             "move\t{tree}/sub/three.csv\t{new}/sub/three.csv"],
-        ),
-    ],
-    ids=["copy", "move", "filtered move"],
-)  # fmt: skip
-def test_a_rehearsal_does_nothing_and_shows_what_it_would_do(mtf, tree, tmp_path, words, lines):
-    before, places = names_below(tree), {"tree": tree, "new": tmp_path / "x"}
-    ended = mtf("fs", *(word.format(**places) for word in words))
+CSV, TXT = ["one.csv", "sub/three.csv"], ["sub/four.txt", "two.txt"]
 
-    assert ended.code == 0
-    assert sorted(ended.lines) == [line.format(**places) for line in lines]
-    assert names_below(tree) == before
+
+@pytest.mark.parametrize(
+    ("verb", "act", "into", "left"),
+    [
+        ("cp -r", "copy", ["{}"], sorted(CSV + TXT)),
+        ("mv", "move", ["{}"], TXT),
+        ("mv", "move", ["ram://{}"], TXT),
+        ("rm -r", "remove", [], TXT),
+    ],
+)
+def test_a_filter_chooses_files_and_a_rehearsal_only_shows_which(
+    mtf, tree, tmp_path, verb, act, into, left
+):
+    targets = [place.format(tmp_path / "x") for place in into]
+    words = ("fs", *verb.split(), tree, *targets, "--exclude", "*.txt")
+    rehearsed = mtf(*words, "-n")
+    assert sorted(rehearsed.lines) == [
+        "\t".join([act, *(f"{top}/{name}" for top in (tree, *targets))]) for name in CSV
+    ]
+    assert names_below(tree) == sorted(CSV + TXT)
     assert not (tmp_path / "x").exists()
 
-
-def test_a_filtered_removal_leaves_what_it_does_not_take(mtf, tree):
-    words = ("fs", "rm", "-r", tree, "--exclude", "*.txt")
-    before = names_below(tree)
-    rehearsed = mtf(*words, "--dry-run", "--json").object
-    assert names_below(tree) == before
-    assert sorted(rehearsed["removed"]) == [f"{tree}/one.csv", f"{tree}/sub/three.csv"]
-    assert rehearsed["dry_run"] is True
-
     assert mtf(*words).code == 0
-    assert names_below(tree) == ["sub/four.txt", "two.txt"]
+    assert names_below(tree) == left
 
 
-@pytest.mark.parametrize("scheme", ["", "ram://"])
-def test_a_filtered_move_leaves_what_it_does_not_take(mtf, tree, tmp_path, scheme):
-    into = f"{scheme}{tmp_path}/x"
-    ended = mtf("fs", "mv", tree, into, "--exclude", "*.txt", "--json")
+def test_a_rehearsal_of_a_whole_tree_is_one_line_and_says_so(mtf, tree, tmp_path):
+    words = ("fs", "mv", "-n", tree, tmp_path / "x")
 
-    assert ended.code == 0
-    assert sorted(moved["to"] for moved in ended.object["moved"]) == [
-        f"{into}/one.csv",
-        f"{into}/sub/three.csv",
-    ]
-    assert ended.object["totals"]["files"] == 2
-    assert names_below(tree) == ["sub/four.txt", "two.txt"]
+    assert mtf(*words).lines == [f"move\t{tree}\t{tmp_path}/x"]
+    assert mtf(*words, "--json").object["dry_run"] is True
+    assert names_below(tree) == sorted(CSV + TXT)
 
 
 # ---- what is told ----

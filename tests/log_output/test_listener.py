@@ -8,7 +8,7 @@ from contextlib import suppress
 import pytest
 
 from modular_tf.service.log_output import Listener
-from tests.fixtures.interrupts import Interrupt
+from tests.fixtures.interrupts import Interrupt, interrupt, points
 
 THREAD = "modular_tf plugin messages"
 module = importlib.import_module(Listener.__module__)  # the package has an object of its name
@@ -50,6 +50,19 @@ def messages(monkeypatch):
 
 def hearing():
     return [thread for thread in threading.enumerate() if thread.name == THREAD]
+
+
+def test_an_interrupted_stop_is_finished_by_the_next(messages):
+    for point in points():
+        listener = Listener()
+        listener.listen(logging.INFO)
+        more = interrupt(listener.stop, point=point)
+        listener.stop()
+        assert not messages.is_open
+        assert hearing() == []
+        if not more:
+            assert point
+            break
 
 
 @pytest.mark.parametrize("how", ["no thread left", "interrupted after"])

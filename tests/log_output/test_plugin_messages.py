@@ -239,3 +239,36 @@ assert worker.exitcode == 0
     assert messages.count("said\x1b \udcff 1") == 1
     assert messages.count("said\x1b \udcff 2") == 1
     assert messages.count("initialised") == 1
+
+
+def test_a_fork_does_not_wait_for_a_thread_that_waits_for_its_lock_of_logging(run_listening):
+    """A handler is busy with the first message until `go`, then takes a lock of `logging`."""
+    code = """
+from modular_tf.service import log_output  # before `logging`, as where nobody else imports that
+import logging, threading
+log_output._TIMEOUT_S = 20
+entered, go = threading.Event(), threading.Event()
+class Busy(logging.Handler):
+    def emit(self, record):
+        entered.set()
+        go.wait(30)
+        logging.getLogger("another")
+logging.getLogger("modular_tf.plugin_messages").addHandler(Busy())
+listen("records")
+made = service()
+entered.wait(30)
+join, left = threading.Thread.join, []
+def join_and_note(thread, timeout=None):
+    go.set()
+    join(thread, timeout)
+    left.append(thread.is_alive())
+threading.Thread.join = join_and_note
+child = os.fork()
+if child == 0:
+    tell(made, "log", 1)  # no child hangs on a lock that nobody will release
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+threading.Thread.join = join
+assert left == [False], left
+"""
+    run_listening(code)
