@@ -1,6 +1,5 @@
 """Completion of command lines: what a shell is told, and what real shells make of it."""
 
-import json
 import os
 import pty
 import select
@@ -12,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.fixtures.process_group import run_in_group
+from modular_tf.cli import values
+from modular_tf.cli.main import run
 
 BREAKS = " \t\n\"'><=;|&(:"  # where bash parts words
 ANSWERS_S = 60
@@ -57,20 +57,6 @@ ALL = {
     # What is quoted is completed.
     ("fs ls 'tree/sub d", "zsh"): ["tree/sub dir/"],
 }
-LINES = [*((line, "zsh") for line in SOME), *ALL]
-# Waits longer for names than people have patience: the machine may do much else at once.
-ANSWER = f"""
-import io, json, os, sys
-from modular_tf.cli import values
-from modular_tf.cli.main import run
-values._WAIT_S = {ANSWERS_S}
-for asked in json.loads(sys.argv[1]):
-    os.environ.update(asked)
-    sys.stdout = io.StringIO()
-    assert run() == 0
-    lines, sys.stdout = sys.stdout.getvalue().splitlines(), sys.__stdout__
-    print(json.dumps(lines))
-"""
 
 
 @pytest.fixture(scope="module")
@@ -97,32 +83,33 @@ def variables(line, shell):
     }
 
 
-ONE_PROCESS = pytest.mark.xdist_group("answers to command lines")  # the one of `answers`
+@pytest.fixture
+def answers(tree, monkeypatch, capsys):
+    """Return how a command line in a shell may go on."""
+    monkeypatch.chdir(tree.parent)
+    # Waits longer for names than people have patience: the machine may do much else at once.
+    monkeypatch.setattr(values, "_WAIT_S", ANSWERS_S)
+
+    def answer(line, shell):
+        for name, value in variables(line.replace("{tree}", typed(tree)), shell).items():
+            monkeypatch.setenv(name, value)
+        assert run() == 0
+        return capsys.readouterr().out.splitlines()
+
+    return answer
 
 
-@pytest.fixture(scope="module")
-def answers(tree):
-    """The answers to all lines, from one process."""
-    asked = [variables(line.replace("{tree}", typed(tree)), shell) for line, shell in LINES]
-    command = [sys.executable, "-c", ANSWER, json.dumps(asked)]
-    child = run_in_group(command, cwd=tree.parent, env=os.environ, timeout=2 * ANSWERS_S)
-    assert (child.returncode, child.stderr) == (0, "")
-    return dict(zip(LINES, map(json.loads, child.stdout.splitlines()), strict=True))
-
-
-@ONE_PROCESS
 @pytest.mark.parametrize("line", SOME)
 def test_verbs_options_and_names_are_completed(answers, line):
-    assert SOME[line] <= set(answers[line, "zsh"])
+    assert SOME[line] <= set(answers(line, "zsh"))
 
 
-@ONE_PROCESS
 @pytest.mark.parametrize(("line", "shell"), ALL)
 def test_nothing_else_is_offered_and_it_is_as_the_shell_wants_it(answers, tree, line, shell):
     shown = typed(tree) if shell == "bash" else str(tree)
     expected = [answer.replace("{tree}", shown) for answer in ALL[line, shell]]
 
-    assert answers[line, shell] == expected
+    assert answers(line, shell) == expected
 
 
 @pytest.mark.parametrize(

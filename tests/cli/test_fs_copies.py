@@ -41,7 +41,7 @@ WITHIN_AND_BETWEEN = pytest.mark.parametrize(
 
 
 @WITHIN_AND_BETWEEN
-def test_cp_is_exact_and_enters_a_directory(mtf, tree, other, target_scheme):
+def test_cp_is_exact_and_enters_directories(mtf, tree, other, target_scheme):
     (tree / "a.bin").chmod(0o600)
     ended = mtf("fs", "cp", tree / "a.bin", f"{target_scheme}{other}/b")
     into = mtf("fs", "cp", tree / "a.bin", tree / "sub/deep/c", f"{target_scheme}{other}", "--json")
@@ -53,16 +53,9 @@ def test_cp_is_exact_and_enters_a_directory(mtf, tree, other, target_scheme):
         {"from": f"{tree}/a.bin", "to": f"{target_scheme}{other}/a.bin"},
         {"from": f"{tree}/sub/deep/c", "to": f"{target_scheme}{other}/c"},
     ]
-    assert (other / "a.bin").read_bytes() == CONTENT
     assert (other / "c").read_bytes() == b"deep"
-
-
-@WITHIN_AND_BETWEEN
-def test_cp_r_copies_trees(mtf, tree, other, target_scheme):
-    into = mtf("fs", "cp", "-r", tree, f"{target_scheme}{other}")
-    anew = mtf("fs", "cp", "-r", tree / "sub", f"{target_scheme}{other}/new")
-
-    assert (into.code, anew.code) == (0, 0)
+    assert mtf("fs", "cp", "-r", tree, f"{target_scheme}{other}").code == 0
+    assert mtf("fs", "cp", "-r", tree / "sub", f"{target_scheme}{other}/new").code == 0
     assert (other / "tree" / "a.bin").read_bytes() == CONTENT
     assert (other / "tree" / "sub" / "empty").is_dir()
     assert (other / "new" / "deep" / "c").read_bytes() == b"deep"

@@ -1,7 +1,5 @@
 """Walks through whole trees, as `fs ls -R`, `du` and `find` take them: on stores in memory."""
 
-import threading
-
 import pytest
 
 from modular_tf.cli.fs.work import FileWork
@@ -10,6 +8,7 @@ from modular_tf.filesystem.location import Location
 from modular_tf.filesystem.trees import Walk
 from modular_tf.service.service import PluginService
 from tests.filesystem.memory_store import MemoryStore, filesystem_of
+from tests.fsspec.far_store import FarStore
 
 
 @pytest.fixture
@@ -34,30 +33,17 @@ def walked(location, work):
     return found, len(work.failures)
 
 
-class BusyStore(MemoryStore):
-    """Has listings wait until as many others are under way as there may be."""
-
-    together = threading.Barrier(16, timeout=30)
-    listed_together = 0
-
-    def enter(self, operation, uri):
-        path = super().enter(operation, uri)
-        if operation == "get_children" and path != "/b":
-            self.together.wait()
-            self.listed_together += 1
-        return path
-
-
 def test_directories_of_a_network_are_listed_at_once(served):
-    store = BusyStore()
-    store.dirs |= {"/b", *(f"/b/d{number:02}" for number in range(32))}
-    store.files |= {f"/b/d{number:02}/f": b"" for number in range(32)}
+    store = FarStore()
+    store.dirs |= {f"/f{number:02}" for number in range(32)}
+    store.files |= {f"{folder}/x": b"" for folder in store.dirs if folder != "/"}
+    store.meet("get_children")
 
-    found, _ = walked(*served(store))
+    found, _ = walked(*served(store, "mem://host/"))
 
-    assert found[:3] == [("/b", 0), ("/b/d00", 1), ("/b/d00/f", 2)]
+    assert found[:3] == [("/", 0), ("/f00", 1), ("/f00/x", 2)]
     assert len(found) == 65
-    assert store.listed_together == 32
+    assert store.has_met("get_children")
 
 
 @pytest.mark.parametrize("operation", ["get_children", "stat"])

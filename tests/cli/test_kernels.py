@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from modular_tf.abi.data_types import by_name
 from modular_tf.cli import kernels as kernel_commands
 from modular_tf.cli.process import Exit
 from modular_tf.kernel.op_definition import OpDefinition
@@ -212,6 +211,22 @@ def test_numbers_and_lists_are_inputs_too(with_kernels, matrices):
     np.testing.assert_array_equal(np.load("d.npy"), a - np.float32(0.5))
 
 
+def test_arrays_come_from_files_and_go_there_by_name_and_in_order(matrices):
+    import ml_dtypes
+
+    np.save("half.npy", np.array([1.5, -2], ml_dtypes.bfloat16))
+    read = kernel_commands.read_array("half.npy")
+    assert (read.dtype, read.tolist()) == (ml_dtypes.bfloat16, [1.5, -2.0])
+
+    arrays = {"output[0]": np.ones(1), "output[1]": np.zeros(1)}
+    words = ["a.npy", "output[0]=b.npy", "c.npy"]
+    files = kernel_commands._output_files(words, standard_ops().get("Split"))
+    written, left = kernel_commands._write(arrays, files)
+    assert written == {"output[1]": "a.npy", "output[0]": "b.npy"}
+    assert left == ["c.npy"]  # none is left out
+    assert [float(np.load(name)[0]) for name in ("a.npy", "b.npy")] == [0.0, 1.0]
+
+
 def test_values_that_are_no_numbers_are_shown(with_kernels, matrices):
     np.save("a.npy", np.array([np.nan, np.inf, 1, 2, 3, 4, 5], np.float32))
     ended = with_kernels("run", "Relu", "-i", "@a.npy", "--json")
@@ -219,18 +234,6 @@ def test_values_that_are_no_numbers_are_shown(with_kernels, matrices):
     summary = ended.object["outputs"][0]["summary"]
     assert summary["first"][:3] == ["nan", "inf", 1.0]
     assert (summary["not_finite"], summary["max"]) == (2, 5.0)
-
-
-def test_bfloat16_goes_through_files(matrices):
-    import ml_dtypes
-
-    np.save("half.npy", np.array([1.5, -2], ml_dtypes.bfloat16))
-
-    read = kernel_commands.read_array("half.npy")
-
-    assert read.dtype == ml_dtypes.bfloat16
-    assert read.tolist() == [1.5, -2.0]
-    assert by_name("bfloat16").size == read.dtype.itemsize
 
 
 def test_explain_reports_each_kernel_and_runs_nothing(with_kernels, matrices):
@@ -309,19 +312,6 @@ def test_lists_of_numbers_have_the_types_of_tensorflow(with_kernels, words, dtyp
     ended = with_kernels("run", "AddV2", "-i", words, "-i", words)
 
     assert ended.lines[0].split("\t")[1] == dtype, ended.err
-
-
-def test_files_are_written_by_name_and_in_order_and_none_is_left_out(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    arrays = {"output[0]": np.ones(1), "output[1]": np.zeros(1)}
-    words = ["a.npy", "output[0]=b.npy", "c.npy"]
-    files = kernel_commands._output_files(words, standard_ops().get("Split"))
-
-    written, left = kernel_commands._write(arrays, files)
-
-    assert written == {"output[1]": "a.npy", "output[0]": "b.npy"}
-    assert left == ["c.npy"]
-    assert [float(np.load(name)[0]) for name in ("a.npy", "b.npy")] == [0.0, 1.0]
 
 
 def test_run_without_numpy_names_the_extra(mtf, monkeypatch):

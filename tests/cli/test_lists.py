@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.discovery.site_folder import install
+
 
 def test_list_shows_the_bundled_plugins(mtf):
     rows = [line.split("\t") for line in mtf("list").lines]
@@ -189,11 +191,8 @@ def test_paths_list_hooks_in_the_order_of_their_calls(mtf, tmp_path, monkeypatch
         "def modular_tf_outcome(record):\n"
         "    pass\n"
     )
-    metadata = tmp_path / "hooked_package-1.0.dist-info"
-    metadata.mkdir()
-    (metadata / "entry_points.txt").write_text(
-        "[modular_tf.hooks]\ngood = listed_hooks\nbroken = no_such_module\n"
-    )
+    hooks = "[modular_tf.hooks]\ngood = listed_hooks\nbroken = no_such_module\n"
+    install(tmp_path, "hooked_package", entry_points=hooks)
     monkeypatch.syspath_prepend(str(tmp_path))
     found = mtf("paths", "--json").object
     in_pipe = mtf("paths").out

@@ -10,6 +10,7 @@ import pytest
 from modular_tf.cli import lock as lock_command
 from modular_tf.cli.process import Exit
 from modular_tf.discovery import file_identity
+from tests.discovery.site_folder import install
 
 
 @pytest.fixture
@@ -146,13 +147,6 @@ def test_a_link_in_the_place_of_the_lock_file_stays(command, configured, lock, t
     assert command("lock", "--check").code == Exit.DONE  # which reads
 
 
-@pytest.mark.parametrize("option", ["--check", "--json"])
-def test_standard_output_takes_the_lock_file_alone(option, command):
-    ended = command("lock", "--output", "-", option)
-
-    assert (ended.code, ended.out) == (Exit.USAGE, b"")
-
-
 def test_new_bytes_are_refused_where_plugins_are_frozen_until_they_are_locked(
     command, plugins, tmp_path, monkeypatch
 ):
@@ -196,15 +190,20 @@ def test_a_check_reports_each_difference(command, mtf, lock, plugins, fixture_pl
     assert lock.read_bytes() == before
 
 
-@pytest.mark.parametrize("text", [None, "{}"], ids=["no file", "another file"])
-def test_a_check_against_no_lock_file_fails(text, command, tmp_path):
-    if text is not None:
-        (tmp_path / "x.lock").write_text(text)
-
-    ended = command("lock", "--check", "--output", tmp_path / "x.lock")
-
-    assert ended.code == Exit.NO
-    assert "the lock file cannot be read" in ended.err
+def test_where_there_is_nothing_to_lock_or_to_compare_nothing_is_written(mtf, command, tmp_path):
+    path = tmp_path / "x.lock"
+    nothing = mtf("lock", "--no-bundled", "--output", path, "--plugin", tmp_path)
+    assert nothing.code == Exit.NOTHING
+    assert "nothing to lock" in nothing.err
+    for option in ("--check", "--json"):  # standard output takes the file alone
+        ended = command("lock", "--output", "-", option)
+        assert (ended.code, ended.out) == (Exit.USAGE, b"")
+    missing = command("lock", "--check", "--output", path)
+    assert not path.exists()
+    path.write_text("{}")
+    for ended in (missing, command("lock", "--check", "--output", path)):
+        assert ended.code == Exit.NO
+        assert "the lock file cannot be read" in ended.err
 
 
 @pytest.mark.parametrize("locked", ["good", "second"])
@@ -218,14 +217,6 @@ def test_what_is_disabled_or_refused_is_not_locked(command, configured, plugins,
     assert [entry["name"] for entry in json.loads(lock.read_text())["plugins"]] == [locked]
 
 
-def test_where_nothing_is_accepted_nothing_is_written(mtf, tmp_path):
-    ended = mtf("lock", "--no-bundled", "--output", tmp_path / "x.lock", "--plugin", tmp_path)
-
-    assert ended.code == Exit.NOTHING
-    assert not (tmp_path / "x.lock").exists()
-    assert "nothing to lock" in ended.err
-
-
 # -- hooks -----------------------------------------------------------------------------------------
 
 
@@ -234,14 +225,13 @@ def hooked(tmp_path, monkeypatch):
     """Install a package with a hook; return its code, and what tells whether that was run since."""
     package, site, ran = "hooked_package", tmp_path / "site", tmp_path / "imported"
     code = site / package / "more.py"
-    metadata = site / f"{package}-1.0.dist-info"
-    code.parent.mkdir(parents=True)
-    metadata.mkdir()
-    (site / package / "__init__.py").write_text(f"from {package}.more import Hooks\n")
-    code.write_text(f"open({str(ran)!r}, 'a').close()\nclass Hooks:\n    pass\n")
-    (metadata / "METADATA").write_text("Name: hooked-package\nVersion: 1.0\n")
-    (metadata / "entry_points.txt").write_text(
-        f"[modular_tf.hooks]\nmine = {package}:Hooks\nbroken = no_such_module:x\n"
+    noted = f"open({str(ran)!r}, 'a').close()\nclass Hooks:\n    pass\n"
+    files = {"__init__": f"from {package}.more import Hooks\n", "more": noted}
+    install(
+        site,
+        package,
+        files={f"{package}/{name}.py": text.encode() for name, text in files.items()},
+        entry_points=f"[modular_tf.hooks]\nmine = {package}:Hooks\nbroken = no_such_module:x",
     )
     monkeypatch.syspath_prepend(str(site))
 

@@ -3,14 +3,7 @@
 import pytest
 
 from modular_tf.service.configuration import Config
-
-
-def distribution(site, name, *libraries):
-    """Install a distribution whose RECORD lists these libraries."""
-    info = site / f"{name.replace('-', '_')}-1.5.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.5\n")
-    (info / "RECORD").write_text("".join(f"{library},,\n" for library in libraries))
+from tests.discovery.site_folder import install
 
 
 @pytest.mark.parametrize(
@@ -34,7 +27,7 @@ def test_a_package_that_is_installed_and_refused_is_not_offered_again(
     plugin_file, fixture_plugin, make_service, site, why
 ):
     plugin_file("venv/site-packages/io/libs3.so", "unresolved-symbol")
-    distribution(site, "tensorflow-io", "io/libs3.so")
+    install(site, "tensorflow_io", record=b"io/libs3.so,,\n")
     answer = why(make_service(), "s3")
 
     assert not answer.known

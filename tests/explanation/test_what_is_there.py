@@ -8,7 +8,7 @@ from modular_tf.rules import Violation
 from modular_tf.service.configuration import Config
 from modular_tf.service.report import Outcome
 from modular_tf.service.why import Fact
-from tests.explanation.test_what_is_absent import distribution
+from tests.discovery.site_folder import install
 
 TRIED = Config(first_contact="new")
 
@@ -235,19 +235,19 @@ def test_a_device(make_service, why, name):
 
 def test_a_package_with_a_plugin(plugin_file, make_service, site, why):
     plugin = plugin_file("venv/site-packages/store/liba.so")
-    distribution(site, "my-store", "store/liba.so")
+    install(site, "my_store", record=b"store/liba.so,,\n")
     service = make_service()
     answer = why(service, "My.Store")
 
-    assert answer.facts[-2].text == f"distribution my-store is installed: my-store 1.5, {site}"
+    assert answer.facts[-2].text == f"distribution my-store is installed: my-store 1.0, {site}"
     assert answer.of("holds") == [f"plugin my-store is found: {plugin}"]
     service.discover()
     (origin,) = why(service, plugin).of("source")
-    assert origin == "found by distribution: my-store 1.5, of distribution my-store"
+    assert origin == "found by distribution: my-store 1.0, of distribution my-store"
 
 
 def test_a_package_without_a_plugin(make_service, site, why):
-    distribution(site, "no-store", "store/data.txt")
+    install(site, "no_store", record=b"store/data.txt,,\n")
     answer = why(make_service(), "no-store")
 
     assert answer.known
