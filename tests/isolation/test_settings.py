@@ -10,6 +10,7 @@ from modular_tf.errors import (
     UnavailableError,
 )
 from modular_tf.filesystem.configuration import Option, Transaction
+from modular_tf.isolation.job import SetOptions
 from modular_tf.native.ffi import ffi
 from tests.isolation.conftest import end_worker, isolated
 
@@ -80,3 +81,13 @@ def test_a_transaction_of_a_process_that_has_ended_is_lost(fs):
 def test_more_than_can_be_sent_is_refused(fs):
     with pytest.raises(InvalidArgumentError, match="more than 16 MiB"):
         fs.set_filesystem_configuration_option(Option("labels", (bytes(17 << 20),)))
+
+
+def test_what_is_set_later_replaces_the_same_options():
+    def given(*names, filesystem=0):
+        return SetOptions(filesystem, tuple(Option(name, ()) for name in names), is_single=False)
+
+    assert given("a", "b").replaces(given("a"))
+    assert not given("a").replaces(given("a", "b"))
+    assert not given("a").replaces(given("b"))
+    assert not given("a").replaces(given("a", filesystem=1))

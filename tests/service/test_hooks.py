@@ -14,6 +14,7 @@ import pytest
 from modular_tf.hookspecs import hookimpl
 from modular_tf.service.configuration import Config
 from modular_tf.service.report import State
+from tests.discovery.site_folder import install
 from tests.filesystem.memory_store import MemoryStore
 from tests.service.test_devices import Factory
 
@@ -128,31 +129,29 @@ def test_every_outcome_is_reported_once_also_where_a_hook_fails(
     ] == [f"{outcome} of Failing", f"{outcome} of Failing#2"]
 
 
+HOOKED = b"""
+from modular_tf.hookspecs import hookimpl
+from tests.filesystem.memory_store import MemoryStore
+
+class Brought:
+    @hookimpl
+    def modular_tf_filesystems(self):
+        return {"brought": MemoryStore()}
+
+brought = Brought()
+"""
+
+
 def test_an_installed_package_brings_hooks(site, make_service, monkeypatch):
     monkeypatch.delitem(sys.modules, "hooked_package", raising=False)
-    (site / "hooked_package.py").write_text(
-        "from modular_tf.hookspecs import hookimpl\n"
-        "class Brought:\n"
-        "    @hookimpl\n"
-        "    def modular_tf_filesystems(self):\n"
-        "        from tests.filesystem.memory_store import MemoryStore\n"
-        "        return {'brought': MemoryStore()}\n"
-        "brought = Brought()\n"
-    )
-    metadata = site / "hooked_package-1.0.dist-info"
-    metadata.mkdir()
-    (metadata / "METADATA").write_text(
-        "Metadata-Version: 2.1\nName: hooked-package\nVersion: 1.0\n"
-    )
-    (metadata / "entry_points.txt").write_text(
-        "[modular_tf.hooks]\nbroken = no_such_module:x\ngood = hooked_package:brought\n"
-    )
+    entry_points = "[modular_tf.hooks]\nbroken = no_such_module:x\ngood = hooked_package:brought"
+    install(site, "hooked", files={"hooked_package.py": HOOKED}, entry_points=entry_points)
     service = make_service()
     report = service.load()
 
     assert service.schemes() == {"brought": "MemoryStore"}
     (failure,) = report.hook_failures
-    assert "hooked-package 1.0: broken" in failure.message
+    assert "hooked 1.0: broken" in failure.message
     assert "no_such_module" in failure.message
 
 

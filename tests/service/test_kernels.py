@@ -70,24 +70,20 @@ def test_the_library_is_mapped_when_somebody_asks_for_kernels(build):
         assert service.plugins()[0].warnings == ()
 
 
-def test_two_services_share_the_kernels_of_a_library(build):
+def test_services_share_the_kernels_of_a_library_and_none_of_another(build):
     plugin = build()
-    with open_service(plugin) as one, open_service(plugin) as two:
-        one.load()
-        two.load()
+    with (
+        open_service(plugin) as one,
+        open_service(plugin) as two,
+        open_service(build(name="liby.so")) as other,
+    ):
+        for service in (one, two, other):
+            service.load()
 
         assert one.kernels() == two.kernels() != ()
         assert one.op_definitions("FixtureOp") == two.op_definitions("FixtureOp")
-
-
-def test_a_second_library_with_the_same_operation_has_its_definition(build):
-    with open_service(build()) as one, open_service(build(name="liby.so")) as two:
-        one.load()
-        two.load()
-
-        assert [each.name for each in one.op_definitions("FixtureOp")] == ["FixtureOp"]
-        assert [each.name for each in two.op_definitions("FixtureOp")] == ["FixtureOp"]
-        assert not set(one.kernels()).intersection(two.kernels())
+        assert [each.name for each in other.op_definitions("FixtureOp")] == ["FixtureOp"]
+        assert not set(one.kernels()).intersection(other.kernels())
 
 
 @pytest.mark.parametrize(

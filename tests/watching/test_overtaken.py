@@ -9,10 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from modular_tf.discovery.file_identity import FileIdentity
 from modular_tf.errors import ClosedError
-from modular_tf.service.reload.watching import Change
-from modular_tf.service.report import ChangeKind, State
+from modular_tf.service.report import State
 from tests.fixtures.interrupts import MOMENTS, call_at
 from tests.fixtures.matrices import sampled_product
 from tests.watching.conftest import summary, write
@@ -109,17 +107,6 @@ def test_a_new_file_that_is_replaced_while_it_is_read_is_one_plugin(service, put
     assert summary(service.refresh()) == [("removed", "x", "loaded")]
 
 
-def test_a_file_that_changed_since_a_watch_found_it_whole_has_its_turn_later(service, put):
-    path = put(scheme="first")
-    service.load("x")
-    put(scheme="second")
-    whole = Change(path, ChangeKind.REPLACED, FileIdentity.at(path))
-    put(scheme="third")
-
-    assert service._hot_reload.follow([whole]) == []
-    assert service.schemes() == {"first": "x"}
-
-
 def test_a_plugin_that_is_removed_while_the_service_loads_is_not_registered(
     service, put, while_trying
 ):
@@ -129,21 +116,6 @@ def test_a_plugin_that_is_removed_while_the_service_loads_is_not_registered(
 
     assert service.load().plugins == ()
     assert service.schemes() == {}
-
-
-@pytest.mark.parametrize(("before", "kind"), [([], "appeared"), (["other"], "replaced")])
-def test_two_refreshes_try_a_file_once(service, put, while_trying, before, kind):
-    for scheme in before:
-        put(scheme=scheme)
-    service.load()
-    put()
-    judged = []
-    judge = service._pipeline.judge
-    service._pipeline.judge = lambda vetoes, _: judged.extend(vetoes) or judge(vetoes, _)
-    while_trying(service.refresh)
-
-    assert summary(service.refresh()) == [(kind, "x", "loaded")]
-    assert [entry.plugin.name for entry in judged] == ["x"]
 
 
 def replace(put, scheme):

@@ -104,3 +104,16 @@ def test_a_watch_that_was_refused_leaves_nothing_and_the_next_one_watches(
         assert len(watchers()) == 1
         assert not watch.closed
     service.close()
+
+
+def test_a_change_that_no_thread_could_deal_with_is_brought_again(
+    thread_starts, folder, library, service
+):
+    told, done = [], threading.Event()
+    thread_starts.fail("no thread left", "modular_tf-change")
+    with service.watch(lambda change: (told.append(change.kind.value), done.set())):
+        (folder / "libx.so").write_bytes(library)
+        assert done.wait(PATIENCE_S)
+
+    assert thread_starts.has_failed
+    assert told == ["appeared"]
