@@ -6,6 +6,7 @@ import pytest
 
 from modular_tf.discovery.candidate import Source
 from modular_tf.discovery.search import discover
+from modular_tf.discovery.sources import search_log
 from modular_tf.discovery.sources.search_paths import SearchPaths
 from tests.discovery.site_folder import install
 
@@ -239,3 +240,14 @@ def test_a_distribution_that_names_things_without_bound_is_left_out(site, entry_
     assert (problem.rule, problem.origin) == ("LD-145", "excessive 1.0")
     assert words in problem.message
     assert len(problem.message) < 400
+
+
+def test_entry_points_that_name_crowded_folders_are_bounded_together(site, monkeypatch):
+    monkeypatch.setattr(search_log, "MOST_LIBRARIES", 10)
+    files = {f"spam/{folder}/lib{n}.so": b"" for folder in "ab" for n in range(6)}
+    install(site, "spam", files=files, entry_points="a = spam:a\nb = spam:b")
+
+    result = search(site)
+
+    assert [place.hits for place in result.searched] == [6, 4]
+    assert [problem.rule for problem in result.problems] == ["LD-145"]

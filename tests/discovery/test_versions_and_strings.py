@@ -8,6 +8,7 @@ import pytest
 
 from modular_tf.discovery.elf import parse_glibc
 from modular_tf.discovery.elf.file import ElfFile
+from tests.discovery.elf_builder import ElfBuilder
 
 _GNU_HASH, _UNKNOWN_TAG = 0x6FFFFEF5, 0x6FFFFE00
 _VERSIONS_NEEDED = 0x6FFFFFFF
@@ -26,6 +27,20 @@ _VERSIONS_NEEDED = 0x6FFFFFFF
 )
 def test_a_version_of_glibc_is_numbers_only(version, numbers):
     assert parse_glibc(version) == numbers
+
+
+def test_a_chain_of_versions_ends_at_distance_zero_and_a_mark_is_no_part_of_a_number(tmp_path):
+    """As for the dynamic linker, whatever number of them is claimed."""
+    hidden = 0x8000
+    needed = struct.pack("<HHIII", 1, 9, 1, 16, 0)
+    version = struct.pack("<IHHII", 0, 0, hidden | 2, 1, 0)
+    library = tmp_path / "liba.so"
+    library.write_bytes(
+        ElfBuilder(tables={"needs": needed + version}, tags={0x6FFFFFFF: 9}).build()
+    )
+
+    with ElfFile(str(library)) as elf:
+        assert [need.number for need in elf.version_needs()] == [2]
 
 
 def test_without_a_hash_table_the_sections_say_how_many_symbols_there_are(tmp_path):

@@ -251,6 +251,7 @@ def test_a_note_of_no_plugin_costs_no_entry():
 
 # -- what earlier versions left --------------------------------------------------------------
 
+# A key, JSON, a digest, a rank and a checksum for each entry.
 FORMAT_1 = (
     "CREATE TABLE subject (id INTEGER PRIMARY KEY, text BLOB NOT NULL UNIQUE)",
     """CREATE TABLE record (
@@ -281,8 +282,17 @@ def _write_format_1(file, records):
         used.commit()
 
 
-def test_the_entries_of_format_1_are_taken_over(database):
-    """Its table had a key, JSON, a digest, a rank and a checksum for each of them."""
+def _write_lines(file, records):
+    """Write a key, a checksum and a value in each line, as before SQLite."""
+    file.unlink()
+    lines = [f"{json.dumps(key)}\t0\t{json.dumps(value)}" for key, value in records.items()]
+    old = file.with_suffix(".records")
+    old.write_text("\n".join(['"modular_tf quarantine 1"', "damaged", *lines]))
+    old.chmod(0o600)
+
+
+@pytest.mark.parametrize("write", [_write_format_1, _write_lines])
+def test_the_entries_of_earlier_versions_are_taken_over_once(database, write):
     (entry,) = memory().entries()
     _accuse(1.0)  # of the same plugin, which is in quarantine: no suspect
     suspect = entry._replace(sha256=OTHER_SHA256)
@@ -293,7 +303,7 @@ def test_the_entries_of_format_1_are_taken_over(database):
         f"ended 5.000 77 {_digest(7)}": _of_earlier_versions(called),
         "damaged": None,
     }
-    _write_format_1(database, records)
+    write(database, records)
     for _ in range(2):
         here = memory()
         assert here.entries() == [entry]
@@ -305,25 +315,4 @@ def test_the_entries_of_format_1_are_taken_over(database):
 
     assert memory().entries() == here.entries() == []
     assert memory().suspicion(OTHER_SHA256) is None
-
-
-def test_the_entries_of_earlier_versions_are_taken_over_once(database):
-    """They had a file of lines: a key, a checksum and a value."""
-    (entry,) = memory().entries()
-    suspect = entry._replace(sha256=OTHER_SHA256)
-    database.unlink()
-    old = database.with_suffix(".records")
-    lines = [
-        '"modular_tf quarantine 1"',
-        "damaged",
-        f'"{SHA256}"\t0\t{json.dumps(_of_earlier_versions(entry))}',
-    ]
-    lines.append(f'"suspect {OTHER_SHA256}"\t0\t{json.dumps(_of_earlier_versions(suspect))}')
-    old.write_text("\n".join(lines))
-    old.chmod(0o600)
-
-    assert memory().entries() == [entry]
-    assert memory().suspicion(OTHER_SHA256) is not None
-    assert not old.exists()
-    assert memory().release(SHA256)
-    assert memory().entries() == []
+    assert not database.with_suffix(".records").exists()

@@ -99,19 +99,6 @@ def test_another_linker_cache_changes_the_verdict_and_needs_no_new_trial(
     assert cache.finding_for(look_into(cache, with_companion)) == FINDING
 
 
-def test_a_dependency_with_new_times_is_the_same(with_companion, companion):
-    known = tried(with_companion)
-    os.utime(companion, (1, 1))
-    cache = ScanCache.of_process()
-    again = cache.recall(str(with_companion))
-
-    seen, before = ({file.identity for file in one.dependencies} for one in (again, known))
-    assert seen != before
-    assert again.finding == known.finding
-    cache.save()
-    assert is_recalled(with_companion, again)
-
-
 @pytest.mark.parametrize("what", ["libneeded.so", "ld.so.cache", "passed over"])
 def test_what_changed_since_the_pass_began_is_not_relied_on(
     with_companion, companion, linker_cache, monkeypatch, what

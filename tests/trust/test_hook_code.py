@@ -34,6 +34,12 @@ def test_of_a_namespace_package_the_modules_of_each_folder_count(altered, sites)
     assert code_of_hook("hooked_space.module:x") != before
 
 
+def test_the_code_of_a_module_is_its_file(sites):
+    module = write(sites[0] / "hooked_alone.py", "x = 1\n")
+
+    assert code_of_hook("hooked_alone:x").size == module.stat().st_size
+
+
 def test_modules_behind_a_link_to_a_folder_count_and_a_named_pipe_is_none(sites, tmp_path):
     """Nobody writes to a pipe, so that opening it would wait for ever."""
     module = write(tmp_path / "elsewhere" / "__init__.py", "more = 1\n")

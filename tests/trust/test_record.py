@@ -102,6 +102,8 @@ def test_a_hash_may_be_required_and_there(install, site):
 
     assert outcome(file, site, REQUIRED) == ACCEPTED
     assert outcome(file, site, REQUIRED, distribution=None) == ACCEPTED
+    # A hash that is known is not computed again.
+    assert outcome(file, site, known_sha256=lambda *_: "0" * 64) == REFUSED
     (site / "spam-1.2.dist-info").chmod(0o777)  # then it vouches for nothing
     assert verdict_on(file, site, REQUIRED).rule == "LD-079"
 
