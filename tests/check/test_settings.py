@@ -164,6 +164,14 @@ def test_a_level_takes_those_below_with_it():
         assert _ids(level=level) == {check.id for check in _CHECKS if check.level <= level} != set()
 
 
+def test_checks_of_loading_concern_plugins_of_each_kind():
+    chosen = {check.id: check.kind for check in selected(CheckSettings(), ("device",))}
+
+    assert {*chosen.values()} == {"library", "device"}
+    assert {"LD-001", "LD-050", "LD-060"} <= chosen.keys()
+    assert not {"LD-051", "LD-052"} & chosen.keys()  # on TF_InitPlugin
+
+
 def test_a_name_is_an_id_a_group_or_a_glob():
     group = all_checks()["FS-156"].group
 

@@ -93,20 +93,6 @@ def test_numpy_sees_every_stride(shift):
         assert back.size == 0 or back.strides == wanted.strides
 
 
-def test_numpy_may_ask_for_the_host_and_for_copies():
-    tensor = tensor_of([1, 2])
-
-    assert np.from_dlpack(tensor, device="cpu").ctypes.data == tensor.address
-    assert np.from_dlpack(tensor, copy=False).ctypes.data == tensor.address
-    copy = np.from_dlpack(tensor, copy=True)
-    assert copy.ctypes.data != tensor.address
-    assert copy.tolist() == [1, 2]
-    back = from_dlpack(copy, copy=True)
-    assert back.is_copied
-    assert back.address != copy.ctypes.data
-    assert memoryview(back).tolist() == [1, 2]
-
-
 def test_torch_takes_and_gives_by_its_table():
     import torch
 

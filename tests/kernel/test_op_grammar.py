@@ -57,6 +57,7 @@ ATTRS = {
     "a: string = '\\n\\x7c\\073;|\\101'": r'a:string="\012|;;|A"',
     r"a: string = '|;\"\\\n\377'": r'a:string="|;\042\134\012\377"',
     "a: list(type) = [DT_FLOAT, 'DT_INT32', half]": "a:list(type)=[float,int32,half]",
+    "a: shape = {dim{size:2} dim { size: -1 }}": "a:shape={dim{size:2}dim{size:-1}}",
     "a: shape = {dim:{size:2, name:'n'}; dim <size:3>}": "a:shape={dim{size:2}dim{size:3}}",
     "a: shape = {dim: [{size:2}, {size:3}], dim {}}": "a:shape={dim{size:2}dim{size:3}dim{size:0}}",
     "a: list(shape) = [{}, {unknown_rank:true}]": "a:list(shape)=[{},{unknown_rank:true}]",

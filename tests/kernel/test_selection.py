@@ -97,6 +97,16 @@ def test_an_unknown_label_is_another_error_than_one_that_does_not_match(kernels,
     assert raised.value.rule == rule
 
 
+def test_an_unfit_constraint_harms_no_call_that_its_kernel_would_not_serve():
+    good = kernel("MatMul", "CPU", ON_FLOAT)
+    for unfit in (
+        kernel("MatMul", "GPU", ("S", FLOAT)),
+        kernel("MatMul", "CPU", ("S", FLOAT), label="own"),
+        kernel("MatMul", "CPU", ON_DOUBLE, ("S", FLOAT)),
+    ):
+        assert select([unfit, good], matmul_node(), "CPU") is good
+
+
 def test_candidates_have_reasons():
     kernels = [
         kernel("MatMul", "CPU", ON_FLOAT, priority=2),

@@ -10,7 +10,7 @@ from modular_tf.check.job import Job, Limits
 from modular_tf.check.outcome import Outcome, Pass, Verdict
 from modular_tf.check.run import AssumedStores, CheckProcesses
 from modular_tf.check.target import Target
-from tests.check.isolation.conftest import GROUP, job_of, without_server
+from tests.check.isolation.conftest import GROUP, READS, job_of, without_server
 
 _PATIENCE = 0.05
 
@@ -43,6 +43,18 @@ def test_two_hangs_stop_all_checks_of_the_store_and_of_none_that_is_named():
     assert "FS-156 and FS-235 hung on misdeed://" in second.outcomes[0].message
     outcomes = [outcome for result in results for outcome in result.outcomes]
     assert sorted(reported, key=str) == sorted(outcomes, key=str)
+
+
+def test_a_job_of_the_store_that_is_under_way_is_stopped_too():
+    short = replace(_job(), checks=(READS,))
+    with CheckProcesses(Limits(jobs=3, patience=_PATIENCE)) as processes:
+        results = processes.run([short, short, _job()])
+        again = processes.run([job_of("NOTHING")])
+
+    verdicts = [verdict for result in results for verdict in _verdicts(result)]
+    assert {Verdict.HUNG, Verdict.BLOCKED} == set(verdicts)
+    assert 2 <= verdicts.count(Verdict.HUNG) <= 3
+    assert _verdicts(again[0]) == [Verdict.PASSED] * 3
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from modular_tf.check.job import Limits
 from modular_tf.check.outcome import Verdict
 from modular_tf.check.run import CheckProcesses, JobResult, run_checks
 from modular_tf.codec import encode
-from tests.check.isolation.conftest import GROUP, READS, RENAMES, job_of, misbehaving
+from tests.check.isolation.conftest import GROUP, READS, READS_AGAIN, RENAMES, job_of, misbehaving
 from tests.first_contact.conftest import processes_with
 
 _START = "modular_tf.processes.interpreter._LIKE_HERE"
@@ -33,6 +33,16 @@ checks["FS-235"] = replace(checks["FS-235"], run=divide)
 from modular_tf.check.watcher import serve
 serve(**job)
 """
+
+
+def test_outcomes_come_in_the_order_of_the_plan():
+    first, second = job_of("NOTHING"), job_of("NOTHING", checks=(READS_AGAIN, READS))
+    reported = []
+    outcomes = run_checks([first, second], Limits(jobs=2), reported.append).outcomes
+
+    assert [outcome.check_id for outcome in outcomes] == [*GROUP, READS_AGAIN, READS]
+    assert {outcome.subject for outcome in outcomes} == {"misdeed://"}
+    assert sorted(reported, key=str) == sorted(outcomes, key=str)
 
 
 def test_a_fault_of_the_kit_is_no_verdict(monkeypatch):

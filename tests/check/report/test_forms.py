@@ -140,6 +140,7 @@ def test_the_text_has_all_that_one_needs_to_act():
     assert "FS-150" not in text
     assert "FS-193" not in text
     assert _text(plugin(FAILED, replace(FAILED, subject="other://"))).count(FAILED.message) == 1
+    assert "calls:    ..." in _text(plugin(replace(FAILED, calls=FAILED.calls * 9)))
     verbose = _text(plugin(*ALL_KINDS), verbose=True)
     assert all(each.check_id in verbose for each in ALL_KINDS)
 

@@ -97,6 +97,15 @@ def test_roots_are_made_below_a_given_one_or_in_the_scratch_directory(stage_of, 
     assert not local.parent.exists()
 
 
+def test_chance_is_the_same_for_the_same_seed(stage_of):
+    drawn = []
+    for seed in (1, 1, 2):
+        with stage_of(Pass.RAW, seed=seed).workspace(_CHECK) as ground:
+            drawn.append(ground.random.random())
+
+    assert drawn[0] == drawn[1] != drawn[2]
+
+
 @BOTH_WAYS
 def test_a_scheme_that_is_not_offered_blocks(stage_of, reached):
     with pytest.raises(Blocked, match="nobodys"):
