@@ -1,14 +1,90 @@
 """Who asks the store: the plugin, where a library is told so, and else its own client."""
 
+from __future__ import annotations
+
+import json
 import sys
+from typing import Any, NamedTuple
 
 import pytest
 
-from tests.clients.conftest import ANOTHER, NOBODY, PLUGIN
+from tests.fixtures.clients import with_places
 
 # Which begins with Python 3.11; duckdb 1 makes `dir:/` of `dir://` in the URI of a database.
 HAS_DUCKDB_2 = sys.version_info >= (3, 11)
 pytestmark = [pytest.mark.emulator, pytest.mark.wild]
+PLUGIN, ANOTHER, NOBODY = "the plugin", "another client", "nobody"
+
+PREPARE = """
+import json, os, pathlib, sys
+import fsspec
+import modular_tf as mtf
+
+service = mtf.PluginService()
+service.load()
+mtf.fsspec.register(service, clobber=True, schemes=["s3", "ram"], warn=False)
+fs = fsspec.filesystem("s3")
+bucket, log = sys.argv[1], pathlib.Path(sys.argv[2])
+taken = {}
+
+def take(name, step):
+    before, value, error = log.stat().st_size, None, None
+    try:
+        value = step()
+    except Exception as raised:
+        error = f"{type(raised).__name__}: {raised}"
+    with log.open() as file:
+        file.seek(before)
+        taken[name] = (sorted(set(file.read().splitlines())), value, error)
+
+def tell():
+    print("\\n" + json.dumps(taken))
+
+take("plugin", lambda: fs.exists(f"{bucket}/nothing"))
+"""
+
+
+class Steps(NamedTuple):
+    """What became of the steps of a child, by their names.
+
+    Attributes:
+        by: Who asked the store.
+        values: What they returned.
+        errors: What they raised.
+    """
+
+    by: dict[str, str]
+    values: dict[str, Any]
+    errors: dict[str, str]
+
+
+def _read(output):
+    taken = json.loads(output.splitlines()[-1])
+    ours = taken.pop("plugin")[0]
+    assert ours, "the plugin has asked the store nothing"
+    by = {
+        name: NOBODY if not agents else PLUGIN if agents == ours else ANOTHER
+        for name, (agents, _, _) in taken.items()
+    }
+    values = {name: value for name, (_, value, error) in taken.items() if error is None}
+    errors = {name: error for name, (_, _, error) in taken.items() if error is not None}
+    return Steps(by, values, errors)
+
+
+@pytest.fixture
+def take_steps(run_python, clients, wild_plugins, s3_store_with_log, tmp_path):
+    """Run the steps that a program takes with a library, in a child; return what became of them."""
+    store, log = s3_store_with_log
+    bucket = store.base_uri.removeprefix("s3://")
+    theirs = {"AWS_ENDPOINT_URL": store.endpoint, "AWS_ALLOW_HTTP": "true"}
+    environment = {**store.environment, **theirs, **with_places(wild_plugins.site_dir, clients)}
+
+    def run(program):
+        script = tmp_path / "steps.py"
+        script.write_text(f"{PREPARE}\n{program}\ntell()\n")
+        return _read(run_python(script, bucket, log, env=environment, timeout=240).stdout)
+
+    return run
 
 
 def test_pandas_and_pyarrow(take_steps):

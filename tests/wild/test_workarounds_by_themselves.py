@@ -69,15 +69,12 @@ def ram():
 
 @pytest.fixture
 def store_of(ram, request):
-    """Return what makes a store over that plugin, whose server may refuse what closes a file."""
+    """Return what makes a store over that plugin, whose server refuses what closes a file."""
 
-    def make(kind, *, refuses=True):
+    def make(kind):
         class Refusing(kind):
-            asked = 0
-
             def require(self, operation, uri):
-                self.asked += operation == "close"
-                if operation == "close" and refuses:
+                if operation == "close":
                     raise UnavailableError("the server accepts no connection", plugin="plugin")
 
         store = Refusing(ram.tables, "plugin")
