@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.emulator, pytest.mark.wild]
 PLUGIN, ANOTHER, NOBODY = "the plugin", "another client", "nobody"
 
 PREPARE = """
-import json, os, pathlib, sys
+import json, os, sys, urllib.request
 import fsspec
 import modular_tf as mtf
 
@@ -24,18 +24,22 @@ service = mtf.PluginService()
 service.load()
 mtf.fsspec.register(service, clobber=True, schemes=["s3", "ram"], warn=False)
 fs = fsspec.filesystem("s3")
-bucket, log = sys.argv[1], pathlib.Path(sys.argv[2])
+bucket, store = sys.argv[1:]
 taken = {}
 
+def requests(method):
+    asked = urllib.request.Request(f"{store}/-/requests", method=method)
+    with urllib.request.urlopen(asked) as answer:
+        return json.load(answer)
+
 def take(name, step):
-    before, value, error = log.stat().st_size, None, None
+    requests("DELETE")
+    value, error = None, None
     try:
         value = step()
     except Exception as raised:
         error = f"{type(raised).__name__}: {raised}"
-    with log.open() as file:
-        file.seek(before)
-        taken[name] = (sorted(set(file.read().splitlines())), value, error)
+    taken[name] = (requests("GET")["agents"], value, error)
 
 def tell():
     print("\\n" + json.dumps(taken))
@@ -72,9 +76,9 @@ def _read(output):
 
 
 @pytest.fixture
-def take_steps(run_python, clients, wild_plugins, s3_store_with_log, tmp_path):
+def take_steps(run_python, clients, wild_plugins, distant_s3, tmp_path):
     """Run the steps that a program takes with a library, in a child; return what became of them."""
-    store, log = s3_store_with_log
+    store = distant_s3
     bucket = store.base_uri.removeprefix("s3://")
     theirs = {"AWS_ENDPOINT_URL": store.endpoint, "AWS_ALLOW_HTTP": "true"}
     environment = {**store.environment, **theirs, **with_places(wild_plugins.site_dir, clients)}
@@ -82,7 +86,8 @@ def take_steps(run_python, clients, wild_plugins, s3_store_with_log, tmp_path):
     def run(program):
         script = tmp_path / "steps.py"
         script.write_text(f"{PREPARE}\n{program}\ntell()\n")
-        return _read(run_python(script, bucket, log, env=environment, timeout=240).stdout)
+        child = run_python(script, bucket, store.endpoint, env=environment, timeout=240)
+        return _read(child.stdout)
 
     return run
 
