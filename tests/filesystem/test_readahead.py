@@ -133,6 +133,15 @@ def test_several_blocks_are_stored_and_those_used_last():
     assert len(file.reads) == 1
 
 
+def test_a_file_may_grow_behind_what_was_known():
+    file, ahead = opened(1000)
+    ahead.read(0, 1000)
+    file.data += b"more"
+    file.most = 5000
+
+    assert ahead.read(1000, 10) == b"more"
+
+
 def fail_once(file, at):
     """Let the first read from an offset on fail."""
     real, failures = file.readinto, [OSError("cut off")]

@@ -195,6 +195,19 @@ def test_a_uri_means_what_it_means_to_fsspec(kind, uri, path):
 # ---- Web servers ----
 
 
+def test_a_file_that_a_server_gives_as_a_whole_only_is_fetched_once(web, ops, monkeypatch):
+    asked, fetch = [], ops.fs.cat_file
+
+    def noted(*names, **limits):
+        asked.append(limits)
+        return fetch(*names, **limits)
+
+    monkeypatch.setattr(ops.fs, "cat_file", noted)
+    with ops.new_random_access_file(f"http://{web}/top/a.txt") as file:
+        assert [file.read(offset, 2) for offset in (4, 8, 0)] == [b"45", b"89", b"01"]
+    assert asked == [{"start": 4, "end": 6}]
+
+
 def test_ranges_and_lengths_are_right_where_a_store_tells_no_size(web, ops):
     tell = ops.fs.info
     ops.fs.info = lambda path: {**tell(path), "size": None}

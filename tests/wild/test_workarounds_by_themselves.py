@@ -178,6 +178,16 @@ def test_a_server_that_was_waited_for_in_vain_is_asked_once(monkeypatch, no_prox
     assert len(asked) == 2
 
 
+def test_a_server_that_refuses_at_once_is_asked_again(no_proxy):
+    check = _by_host({})
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    with pytest.raises(UnavailableError):
+        check.require("stat", f"http://127.0.0.1:{port}/x")
+    with socket.create_server(("127.0.0.1", port)):
+        check.require("stat", f"http://127.0.0.1:{port}/x")
+
+
 def test_a_server_is_asked_where_no_thread_can_be_had(monkeypatch, no_proxy):
     def refuse(_):
         raise RuntimeError("can't start new thread")
