@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import threading
 from pathlib import Path
+from queue import SimpleQueue
 
 import pytest
 
 from modular_tf import errors
-from modular_tf.filesystem.copying import CopyWatch, copy_through
+from modular_tf.filesystem import copying
+from modular_tf.filesystem.copying import CopyWatch, copy_through, read_all
+from modular_tf.filesystem.location import Location
 from modular_tf.filesystem.store_files import PiecewiseReader
 from tests.filesystem.memory_store import MemoryStore, as_object_store, filesystem_of
 
@@ -71,6 +74,21 @@ class Found:
     @property
     def looks(self):
         return sum(operation == "stat" for operation, _ in self.store.calls)
+
+
+def test_threads_that_read_ahead_wait_for_no_buffer(store, monkeypatch):
+    """Two may see the last free one: who waits for it may read what the target waits for."""
+
+    class Unawaited(SimpleQueue):
+        def get(self, block=True, timeout=None):
+            assert not block or timeout is not None, "waits for ever"
+            return super().get(block, timeout)
+
+    monkeypatch.setattr(copying, "SimpleQueue", Unawaited)
+    source = as_object_store(filesystem_of(store))
+    store.files["/source"], blocks = OLD, []
+    read_all(Location(source, "mem://h/source"), lambda one: blocks.append(bytes(one)), block=999)
+    assert b"".join(blocks) == OLD
 
 
 @pytest.mark.parametrize(("is_found_now", "looks"), [(True, 1), (False, 2)])

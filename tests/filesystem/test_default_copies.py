@@ -187,6 +187,17 @@ def test_a_source_that_ends_early_is_no_copy(store, fs):
     assert store.files["/g"] == b"as it was"
 
 
+def test_a_store_that_forgets_discarded_files_is_not_asked_about_the_target(store, fs):
+    other = filesystem_of(store)
+    other.plugin = "another store"
+    other.is_object_store = True
+    store.files["/f"] = b"x"
+    copy_through(fs, "mem://h/f", other, "mem://h/g", is_landing=True)
+
+    assert store.files["/g"] == b"x"
+    assert calls(store, "stat", "path_exists", "delete_file", "rename_file") == []
+
+
 # ---- rename_file ----
 
 

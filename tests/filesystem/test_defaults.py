@@ -44,6 +44,14 @@ def test_what_is_missing_of_a_path_is_made_and_what_is_there_is_fine(paths, erro
     assert store.dirs == {"/", "/d", *made}
 
 
+def test_a_root_that_is_not_there_ends_too(store, fs):
+    store.dirs.clear()
+    with pytest.raises(NotFoundError):
+        fs.recursively_create_dir("mem://h/a")
+
+    assert store.dirs == set()
+
+
 def test_other_errors_stop_and_what_was_made_stays(store, fs):
     store.faults["create_dir", "/a/b"] = PermissionDeniedError("not here")
     with pytest.raises(PermissionDeniedError, match="not here"):
@@ -129,6 +137,14 @@ def test_what_a_link_leads_to_is_not_deleted_nor_is_a_link_that_must_stay_follow
 
     assert filesystem_of(store).delete_recursively("mem://h/d") == (0, 0)
     assert (store.dirs, store.files) == ({"/", "/outside"}, {"/outside/kept": b""})
+
+
+def test_a_directory_that_can_be_deleted_like_a_file_and_stays_is_emptied(tree, fs):
+    seen = tree.delete_file
+    fs.delete_file = lambda uri: None if uri.endswith(("/e", "/f", "/ü")) else seen(uri)
+
+    assert fs.delete_recursively("mem://h/d") == (0, 0)
+    assert tree.dirs == {"/"}
 
 
 def test_a_tree_without_an_end_is_given_up(fs):

@@ -14,7 +14,10 @@ from modular_tf.errors import (
     PermissionDeniedError,
     UnavailableError,
 )
+from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.glob import compile_level
+from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
+from tests.filesystem.memory_store import filesystem_of
 
 _FNM_PATHNAME = 1
 _fnmatch = ctypes.CDLL(None).fnmatch
@@ -42,6 +45,7 @@ def store(store):
         ("/d/absent", []),
         ("/absent/*", []),
         ("/top/*", []),
+        ("/top/x", []),
         ("/d/*/f1", ["/d/other/f1", "/d/sub/f1"]),
         ("/d/*/*/x", ["/d/sub/deep/x"]),
         ("/*", ["/d", "/e", "/top"]),
@@ -82,6 +86,14 @@ def test_a_wildcard_before_the_path_is_refused(pattern, fs):
         fs.get_matching_paths(pattern)
 
 
+def test_a_plugin_with_a_glob_of_its_own_is_not_asked_for_every_host():
+    fs = object.__new__(PluginFilesystem)  # without a plugin: whoever called it would fail
+    Filesystem.__init__(fs, "zz", "libzz.so")
+
+    with pytest.raises(InvalidArgumentError, match="in the path only"):
+        fs.get_matching_paths("zz://*/d")
+
+
 def test_only_what_has_a_wildcard_is_listed(store, fs):
     fs.get_matching_paths("mem://h/d/sub/f*")
 
@@ -102,6 +114,13 @@ def test_a_name_that_no_child_has_is_an_error(name, store, fs):
     store.children["/d"] = ["a1", name]
     with pytest.raises(InternalError, match="no child can have"):
         fs.get_matching_paths("mem://h/d/*")
+
+
+def test_what_the_plugin_finds_is_sorted_and_each_once(store):
+    store.get_matching_paths = lambda _: ["mem://h/b", "mem://h/a"]
+
+    found = filesystem_of(store, also=("get_matching_paths",)).get_matching_paths("mem://h/*")
+    assert found == ["mem://h/a", "mem://h/b"]
 
 
 # ---- One level, against the system's own fnmatch ----

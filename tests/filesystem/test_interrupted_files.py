@@ -8,8 +8,9 @@ from contextlib import suppress
 
 import pytest
 
-from modular_tf.errors import AbortedError, ResourceExhaustedError
-from tests.fixtures.interrupts import interrupted
+from modular_tf.errors import AbortedError, ModularTFError, ResourceExhaustedError
+from tests.filesystem.plugins import service_of
+from tests.fixtures.interrupts import interrupt, interrupted
 
 OPENERS = {
     "reader": lambda fs, uri: fs.new_random_access_file(uri),
@@ -110,6 +111,17 @@ def test_an_interrupted_close_is_finished_by_the_next(mode, buffering, parts, pl
             whole += 1
         assert place.fs.open_count == 0
     assert whole > 1
+
+
+def test_what_an_interrupted_close_has_to_report_is_reported_by_the_next(fixture_plugin):
+    """The second point is the first line of ours after the plugin's close."""
+    with service_of(fixture_plugin("close-fails")) as service:
+        writer = service.filesystem("fixture").new_writable_file("fixture://h/f")
+        assert interrupt(writer.close, point=1)
+        with pytest.raises(ModularTFError, match="the upload was refused"):
+            writer.close()
+        writer.close()
+        assert writer.closed
 
 
 @pytest.mark.parametrize(

@@ -505,3 +505,26 @@ def test_listed_statistics_are_those_of_stat(ops, base, tmp_path):
     assert listed == {*found.statistics}
     assert expected.items() >= found.statistics.items()
     assert fs.get_children_statistics(base) == expected
+
+
+class FilledByOthers(MemoryFileSystem):
+    """Has old answers in its cache at each call: another thread's request put them there."""
+
+    def ls(self, path, detail=True, refresh=False, **kwargs):
+        found = super().ls(path, detail=True, **kwargs) if refresh else []
+        return found if detail else [one["name"] for one in found]
+
+    def info(self, path, refresh=False, **kwargs):
+        found = super().info(path, **kwargs)
+        return {**found, "size": 1} if not refresh and found["type"] == "file" else found
+
+
+def test_what_another_thread_puts_into_the_cache_is_not_taken():
+    bridge = FsspecOps(new_memory(FilledByOthers))
+    bridge.create_dir("zz://base")
+    write(bridge, "zz://base/a", b"abc")
+
+    assert bridge.get_children("zz://base") == ["a"]
+    assert bridge.get_children_statistics("zz://base")["a"].length == 3
+    assert bridge.stat("zz://base/a").length == 3
+    assert read(bridge, "zz://base/a") == b"abc"

@@ -161,6 +161,14 @@ def test_a_file_that_arrives_as_it_is_written_stays_as_far_as_it_was_written():
     assert list(ftp.stored.values()) == [b"123456789"]
 
 
+@pytest.mark.parametrize("client", ["dbfs", "ftp", "webhdfs"])
+def test_a_client_that_sends_at_once_stores_nothing_by_its_close(client, begin, monkeypatch):
+    assert begin().is_stored_by_close
+    monkeypatch.setattr(File, "__module__", f"fsspec.implementations.{client}")
+
+    assert not begin().is_stored_by_close
+
+
 # ---- Files that replace others ----
 
 

@@ -64,6 +64,17 @@ def test_a_link_is_not_moved_with_others(local, linked, source, target, options)
     assert (linked / "d" / "sub" / "g").read_text() == "g"
 
 
+def test_a_walk_ends_where_a_link_leads_back(local, tmp_path):
+    loop = tmp_path / "loop"
+    (loop / "sub").mkdir(parents=True)
+    (loop / "sub" / "f").write_text("hello\n")
+    (loop / "one").symlink_to(".")
+    (loop / "sub" / "two").symlink_to("..")
+
+    assert local.glob(f"{loop}/**/f") == [f"{loop}/sub/f"]
+    assert [path for path, _, _ in local.walk(str(loop))] == [str(loop), f"{loop}/sub"]
+
+
 # ---- names of directories; `tests.trees` has all ways and spellings ----
 
 

@@ -129,6 +129,16 @@ def storing(service):
     return ModularFileSystem("ram", service=service, use_listings_cache=True, auto_mkdir=True)
 
 
+def test_a_listings_cache_does_not_see_what_others_change_unless_it_is_refreshed(
+    ram, storing, tree
+):
+    before = storing.ls(tree)
+    ram.pipe_file(f"{tree}/b.txt", b"somebody else's")
+
+    assert storing.ls(tree) == before
+    assert storing.ls(tree, refresh=True) == ram.ls(tree)
+
+
 CHANGES = {
     "makedirs": lambda fs, tree: fs.makedirs(f"{tree}/made/by/makedirs"),
     "pipe_file": lambda fs, tree: fs.pipe_file(f"{tree}/written/by/auto_mkdir", b"new"),

@@ -298,19 +298,19 @@ def test_a_file_is_removed_with_what_lies_below_its_name(mine, client, s3_store)
 # ---- Other stores ----
 
 
-def azure_client(client, obstore, endpoint, container="fixture", key=AZURE_KEY):
+def azure_client(client, obstore, endpoint, container="fixture"):
     if client == "obstore":
         return obstore.store.AzureStore(
             container,
             account_name=AZURE_ACCOUNT,
-            account_key=key,
+            account_key=AZURE_KEY,
             endpoint=endpoint,
             client_options={"allow_http": True},
             retry_config={"max_retries": 0},
         )
     place = {f"{kind}_storage_authority": urlsplit(endpoint).netloc for kind in ("blob", "dfs")}
     schemes = {"blob_storage_scheme": "http", "dfs_storage_scheme": "http"}
-    return pyarrow.fs.AzureFileSystem(AZURE_ACCOUNT, account_key=key, **place, **schemes)
+    return pyarrow.fs.AzureFileSystem(AZURE_ACCOUNT, account_key=AZURE_KEY, **place, **schemes)
 
 
 @pytest.mark.parametrize("client", sampled(NATIVE, ["obstore"]), indirect=True)

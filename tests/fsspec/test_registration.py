@@ -172,6 +172,14 @@ def test_what_others_registered_in_between_serves_again(services):
     assert isinstance(fsspec.filesystem("mine"), Theirs)
 
 
+def test_what_others_registered_since_stays(services):
+    made = register(services[0])
+    fsspec.register_implementation("mine", Theirs, clobber=True)
+    made.undo()
+
+    assert isinstance(fsspec.filesystem("mine"), Theirs)
+
+
 def test_filesystems_on_top_of_a_protocol_follow_its_service(services):
     """fsspec keeps them, by their arguments."""
     wrap = {"dir": {"path": "folder"}, "simplecache": {}}

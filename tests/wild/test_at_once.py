@@ -1,8 +1,6 @@
-"""Forked children on one filesystem of a real plugin, and its log; `test_faults` has threads."""
+"""Forked children on one filesystem of a real plugin; `test_faults` has threads."""
 
 from __future__ import annotations
-
-import json
 
 import pytest
 
@@ -36,31 +34,3 @@ def test_a_forked_child_goes_on(object_store, run_subject):
         """,
         folder="forked",
     )
-
-
-@pytest.fixture
-def messages(run_subject):
-    """Return what a plugin logs while a file is written and read."""
-
-    def messages(store, **environment):
-        code = "put('file', b'content'); expect(get('file'), b'content')"
-        env = {"MODULAR_TF_LOG": "json:debug", **environment}
-        child = run_subject(store, code, folder="log", env=env)
-        # At the very end, destructors of the plugin write as TensorFlow's do.
-        events = [json.loads(line) for line in child.stderr.splitlines() if line.startswith("{")]
-        return [event for event in events if event["event"] == "plugin.message"]
-
-    return messages
-
-
-@pytest.mark.parametrize(
-    ("object_store", "name"),
-    [("az", "tensorflow_io_plugins"), ("gs", "tensorflow_io_gcs_filesystem")],
-    indirect=["object_store"],
-)
-def test_its_log_arrives_with_its_name_and_in_detail(object_store, name, messages):
-    events = messages(object_store, TF_CPP_MAX_VLOG_LEVEL="9")
-
-    assert {event["plugin"] for event in events} == {name}
-    assert {event["library"].rpartition("/")[2] for event in events} == {f"lib{name}.so"}
-    assert any("log/file" in event["message"] for event in events)

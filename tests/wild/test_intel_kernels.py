@@ -56,12 +56,10 @@ def test_operations_agree_with_numpy(run_python, intel_kernels):
 
 
 _PRELUDE = dedent("""
-    import gc, os, sys
+    import sys
     from concurrent.futures import ThreadPoolExecutor
-    from pathlib import Path
-    import ml_dtypes, numpy as np
+    import numpy as np
     from modular_tf.errors import ModularTFError
-    from modular_tf.native.ffi import lib
     from modular_tf.service.service import PluginService
 
     service = PluginService()
@@ -89,8 +87,8 @@ _PRELUDE = dedent("""
 def run_intel(run_python, intel_kernels):
     """Run a program with Intel's kernels; `device` is there."""
 
-    def run(program, **env):
-        env["ITEX_CPP_MIN_LOG_LEVEL"] = "3"
+    def run(program):
+        env = {"ITEX_CPP_MIN_LOG_LEVEL": "3"}
         return run_python(_PRELUDE + dedent(program), intel_kernels, env=env, timeout=300).stdout
 
     return run
@@ -117,17 +115,6 @@ def test_errors_are_typed_and_spoil_no_later_call(run_intel):
             found = device.op("MatMul")(floats(rows, depth), floats(depth, columns)).to_numpy()
             assert found.shape == (rows, columns)
             assert not found.any(), "a sum of nothing is 0"
-
-        # A type that the processor lacks, and an output that a kernel leaves out.
-        if "avx512_fp16" not in Path("/proc/cpuinfo").read_text().split():
-            a, b = floats(5, 7).astype(np.float16), floats(7, 3).astype(np.float16)
-            message = error_of(lambda: device.op("MatMul")(a, b))
-            assert "could not create a primitive descriptor" in message, message
-        x, ones, zeros = floats(2, 2, 2, 4), np.ones(4, "float32"), np.zeros(4, "float32")
-        y, mean, variance = device.op("LayerNorm")(x, ones, zeros)
-        message = error_of(lambda: device.op("LayerNormGrad")(y, x, ones, mean, variance))
-        assert "Missing 3-th output" in message, message
-        assert product_is_right()
         """
     )
 

@@ -116,18 +116,6 @@ def test_az_refusals_are_internal(azure_store, run_subject):
     run_subject(store, _STAT.format("errors.InternalError"), without="denied_message")
 
 
-def test_what_is_refused_is_reported_with_the_variables(refusing, run_subject):
-    store = refusing(deny="write")
-    child = run_subject(store, "print(expect_error(errors.PermissionDeniedError, put, 'file'))")
-    assert "refused close in 'fixture'" in child.stdout
-    assert _USED in child.stdout
-    refusing(deny="", refuse="AccessDenied")
-    keys = {"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "HOME": "/nonexistent"}
-    output = run_subject(store, _STAT.format("errors.PermissionDeniedError"), env=keys).stdout
-    assert "AWS_SESSION_TOKEN not set" in output
-    assert "AWS_PROFILE" in output
-
-
 def test_a_missing_bucket_is_named_and_a_missing_file_takes_no_further_request(
     refusing, run_subject
 ):

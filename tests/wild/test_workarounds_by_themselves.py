@@ -69,15 +69,12 @@ def ram():
 
 @pytest.fixture
 def store_of(ram, request):
-    """Return what makes a store over that plugin, whose server may refuse what closes a file."""
+    """Return what makes a store over that plugin, whose server refuses what closes a file."""
 
-    def make(kind, *, refuses=True):
+    def make(kind):
         class Refusing(kind):
-            asked = 0
-
             def require(self, operation, uri):
-                self.asked += operation == "close"
-                if operation == "close" and refuses:
+                if operation == "close":
                     raise UnavailableError("the server accepts no connection", plugin="plugin")
 
         store = Refusing(ram.tables, "plugin")
@@ -179,6 +176,16 @@ def test_a_server_that_was_waited_for_in_vain_is_asked_once(monkeypatch, no_prox
     with pytest.raises(UnavailableError):
         check.require("stat", "http://dead/x")
     assert len(asked) == 2
+
+
+def test_a_server_that_refuses_at_once_is_asked_again(no_proxy):
+    check = _by_host({})
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    with pytest.raises(UnavailableError):
+        check.require("stat", f"http://127.0.0.1:{port}/x")
+    with socket.create_server(("127.0.0.1", port)):
+        check.require("stat", f"http://127.0.0.1:{port}/x")
 
 
 def test_a_server_is_asked_where_no_thread_can_be_had(monkeypatch, no_proxy):
