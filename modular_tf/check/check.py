@@ -172,7 +172,7 @@ def _docstring_in_source(run: Callable[..., None]) -> str:
     # `ast.parse` of Python 3.14 and later leaves it out too.
     source = dedent(getsource(run))
     tree = compile(source, "<check>", "exec", flags=ast.PyCF_ONLY_AST, optimize=0)
-    function = tree.body[0]
+    function = next(ast.iter_child_nodes(tree))
     return (isinstance(function, ast.FunctionDef) and ast.get_docstring(function)) or ""
 
 
