@@ -80,8 +80,10 @@ def test_copies_on_a_device(recording, stands_in):
         device.memcpy_htod(one, b"abcd")
         with device.create_stream() as stream:
             stream.memcpy_dtod(two, one)
-        device.memcpy_dtod(three, two, 3, target_offset=1, source_offset=1)
-        assert read(device, three)[1:] == b"bcd"
+            stream.memcpy_dtod(two, one, 1, target_offset=3, source_offset=0)
+        device.memcpy_dtod(three, two, 3, target_offset=1, source_offset=0)
+        assert read(device, two) == b"abca"
+        assert read(device, three)[1:] == b"abc"
         assert ("memcpy_dtod s1 4" in recording.calls) is not stands_in
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pytest
 
+from modular_tf.device import executor as device_context
 from tests.device.recording import RecordingPlugin, build_recording_plugin
 
 SYNC = "synchronize_all_activity"
@@ -137,4 +138,23 @@ def test_across_platforms_through_the_host(recording, second):
         "other:create_stream_dependency",
         "other:create_event",
         "other:record_event",
+    ]
+
+
+def test_across_platforms_piece_by_piece(recording, second, monkeypatch):
+    monkeypatch.setattr(device_context, "_PIECE", 16)
+    calls = copied_across(recording, second, 40)
+    steps = [call for call in calls if "memcpy" in call or "get_event_status" in call]
+    assert steps == [
+        "memcpy_dtoh s3 16",
+        "get_event_status e1",
+        "other:memcpy_htod s2 16",
+        "memcpy_dtoh s3 16",  # beside the former
+        "get_event_status e2",
+        "other:get_event_status e1",  # whose buffer the third piece uses
+        "other:memcpy_htod s2 16",
+        "memcpy_dtoh s3 8",
+        "get_event_status e3",
+        "other:get_event_status e2",
+        "other:memcpy_htod s2 8",
     ]

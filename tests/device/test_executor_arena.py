@@ -48,7 +48,9 @@ def test_the_plugin_is_asked_for_regions_only(pooled):
         assert [array.to_bytes()[-1] for array in arrays] == [*range(100)]
         stats = device.allocator_stats()  # of the device's memory alone
         assert (stats.num_allocs, stats.bytes_in_use) == (100, 100 * KIB)
-        assert stats.bytes_reserved == 2 * MIB
+        assert (stats.peak_bytes_in_use, stats.largest_alloc_size) == (100 * KIB, KIB)
+        assert stats.bytes_reserved == stats.peak_bytes_reserved == 2 * MIB
+        assert MIB < stats.largest_free_block_bytes < 2 * MIB
     assert pooled.count("host_memory_deallocate") == 1
     assert pooled.allocated == 0
 

@@ -89,6 +89,15 @@ def test_slots_past_the_announced_size_count_as_null(steered):
     assert "host_callback is NULL" in error.message
 
 
+@pytest.mark.parametrize(
+    ("table", "slot"),
+    [(FNS, "get_device_count"), (DEVICE_FNS, "get_gflops"), (EXECUTOR, "host_callback")],
+)
+def test_slots_must_be_code(steered, table, slot):
+    steered.set_field(table, slot, 0x4141414141414141)
+    assert steered.refused_for() == ["SE-029"]
+
+
 # -- functions that fail -----------------------------------------------------------------------
 
 
