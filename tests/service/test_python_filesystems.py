@@ -17,7 +17,6 @@ from modular_tf.errors import (
 from modular_tf.filesystem.files import FileStatistics
 from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.gfile import GFile
-from modular_tf.service.configuration import Config
 from modular_tf.service.report import State
 from tests.filesystem.memory_store import MemoryStore
 
@@ -192,15 +191,6 @@ def test_registrations_are_undone_in_any_order(make_service):
     undo_one()
     assert service.schemes() == {}
     assert service.plugins() == []
-
-
-def test_pins_hold_for_python_too(make_service):
-    service = make_service(config=Config(scheme_pins={"mem": "somebody"}))
-    with pytest.raises(AlreadyExistsError, match="pinned to 'somebody'"):
-        service.register_filesystem("mem", MemoryStore())
-    service.register_filesystem("mem", MemoryStore(), replace=True)
-
-    assert service.schemes() == {"mem": "MemoryStore"}
 
 
 def test_a_closed_service_leaves_the_object_alone(make_service):

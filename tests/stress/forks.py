@@ -104,7 +104,8 @@ class World:
         """Look whether plugins have come, changed or gone, which one has, perhaps."""
         copy = self._plugins / "libmore.so"
         if self._dice.random() < 0.5:
-            shutil.copy(self._library, copy.with_suffix(f".{os.getpid()}")).replace(copy)
+            coming = copy.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
+            shutil.copy(self._library, coming).replace(copy)
         else:
             copy.unlink(missing_ok=True)
         self.service.refresh()

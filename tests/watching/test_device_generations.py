@@ -126,3 +126,19 @@ def test_a_platform_that_is_taken_leaves_the_old_one_serving(service, put, folde
     assert "TAKEN_CHIP" in change.refusal.message
     assert [device.name for device in service.devices("TAKEN")] == ["TAKEN:0"]
     assert service.device("FIXTURE:0") is old
+
+
+def test_of_two_new_generations_with_one_platform_the_first_has_it(service, put):
+    put(2, file="libother.so", device_type="OTHER", platform="OTHER_CHIP")
+    service.refresh()
+    old = service.device("OTHER:0")
+    put(3, device_type="SAME", platform="SAME_CHIP")
+    put(4, file="libother.so", device_type="SAME", platform="SAME_CHIP")
+
+    first, second = service.refresh()
+
+    assert (first.plugin, first.refusal) == ("device", None)
+    assert second.plugin == "other"
+    assert "SAME_CHIP" in second.refusal.message
+    assert service.device("SAME:0").plugin == "device"
+    assert service.device("OTHER:0") is old

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import threading
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from modular_tf.errors import ModularTFError, PluginError
 from modular_tf.service.configuration import Config
 from modular_tf.service.report import State
 from modular_tf.service.service import PluginService
-from tests.watching.conftest import PATIENCE_S, summary, write
+from tests.watching.conftest import summary, write
 
 
 def replace_by_another(_, overwrite):
@@ -136,21 +135,6 @@ def test_other_bytes_with_the_identity_of_the_former_ones_are_a_new_generation(
     assert service.refresh() == []
 
 
-def test_a_watch_follows_other_bytes_with_the_identity_of_those_that_were_loaded(
-    service, put, overwrite, one_tick
-):
-    one_tick(put(scheme="first"))
-    service.load()
-    overwrite(scheme="second")
-    changes, done = [], threading.Event()
-
-    with service.watch(lambda change: (changes.append(change), done.set())):
-        assert done.wait(PATIENCE_S)
-
-    assert summary(changes) == [("replaced", "x", "loaded")]
-    assert service.schemes() == {"second": "x"}
-
-
 def test_a_replaced_file_that_a_search_has_met_is_one_plugin(service, put):
     put(scheme="first")
     service.load("x")
@@ -160,32 +144,3 @@ def test_a_replaced_file_that_a_search_has_met_is_one_plugin(service, put):
     assert summary(service.refresh()) == [("replaced", "x", "loaded")]
     assert [record.name for record in service.plugins()] == ["x"]
     assert service.schemes() == {"second": "x"}
-
-
-def mappings():
-    return len(Path("/proc/self/maps").read_bytes().splitlines())
-
-
-def descriptors():
-    return len(list(Path("/proc/self/fd").iterdir()))
-
-
-def test_the_same_contents_again_and_again_cost_nothing(service, put):
-    def once():
-        for scheme in ("first", "second"):
-            put(scheme=scheme)
-            service.refresh()
-            write(service, f"{scheme}://host/file")
-
-    service.load()
-    once()
-    once()
-    gc.collect()
-    before = mappings(), descriptors()
-    for _ in range(10):
-        once()
-    gc.collect()
-
-    assert mappings() <= before[0] + 10  # Python's own arenas come and go
-    assert descriptors() == before[1]
-    assert service.draining <= 1

@@ -107,17 +107,6 @@ def test_a_new_file_that_is_replaced_while_it_is_read_is_one_plugin(service, put
     assert summary(service.refresh()) == [("removed", "x", "loaded")]
 
 
-def test_a_plugin_that_is_removed_while_the_service_loads_is_not_registered(
-    service, put, while_trying
-):
-    path = put()
-    service.discover()
-    while_trying(lambda: (Path(path).unlink(), service.refresh()))
-
-    assert service.load().plugins == ()
-    assert service.schemes() == {}
-
-
 def replace(put, scheme):
     put(variant="versioned-symbols", scheme=scheme)
 
