@@ -175,17 +175,6 @@ def test_a_python_may_have_no_sqlite(directory, filled, monkeypatch, reported):
     assert ["SQLite" in message for message in reported()] == [True]
 
 
-def test_a_home_that_is_read_only_is_read(directory, filled):
-    filled.chmod(0o400)
-    filled.parent.chmod(0o500)
-    try:
-        assert stored(directory) == VALUES
-        if os.geteuid():  # no mode keeps root from writing
-            assert lasts_in_memory_only(directory)
-    finally:
-        filled.parent.chmod(0o700)
-
-
 def test_a_full_disk_costs_no_record(directory, filled, limited_files):
     one = records(directory)
     one.put("new", "x" * 500_000)
@@ -466,6 +455,15 @@ def test_children_that_are_forked_all_the_time_neither_hang_nor_do_harm(director
         thread.join()
     assert stored(directory).keys() == {*VALUES, "counted", "of a child"}
     assert is_whole(filled)
+
+
+def test_a_signal_handler_that_runs_within_a_fork_waits_for_no_other_thread(directory):
+    """Which has the lock of all databases."""
+    one = records(directory)
+    one.put("key", 1)
+    with database_module._lock:
+        assert one.save()
+    assert stored(directory) == {"key": 1}
 
 
 @pytest.mark.filterwarnings("ignore:.*fork")
