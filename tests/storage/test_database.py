@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import itertools
+import json
 import os
 import resource
 import signal
@@ -20,8 +21,8 @@ import pytest
 
 from modular_tf.rules.shortage import ShortageError
 from modular_tf.service.storage import database as database_module
+from modular_tf.service.storage.database import Database, Table, oldest
 from modular_tf.service.storage.private_directory import PrivateDirectory, refuse
-from tests.storage.pairs import Pairs
 
 NAME = "some.sqlite"
 VALUES = {
@@ -31,6 +32,34 @@ VALUES = {
     "": 0,
     "long": "x" * 10_000,
 }
+
+
+class Pairs(Database):
+    """A database with one table: a key and a value of JSON each."""
+
+    make_room = (
+        oldest("pair"),
+        "DELETE FROM host WHERE id NOT IN (SELECT host FROM pair)",
+    )
+
+    def __init__(self, directory, name, host="host"):
+        self.pairs = Table("pair", "key", "value")
+        super().__init__(directory, name, self.pairs, host=host)
+
+    def put(self, key, value):
+        self.pairs.put(key, json.dumps(value))
+
+    def drop(self, key):
+        self.pairs.drop(key)
+
+    def get(self, key):
+        with suppress(TypeError, ValueError):  # of what is no JSON, or not there
+            return json.loads(*self.pairs.get(key))
+        return None
+
+    def contents(self):
+        found = {key: self.get(key) for key in self.pairs.all()}
+        return {key: value for key, value in found.items() if value is not None}
 
 
 def records(directory, host="host"):
