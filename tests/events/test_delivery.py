@@ -71,21 +71,6 @@ def test_an_interrupt_leaves_the_rest_to_the_next():
     assert told == ["rest", "next"]
 
 
-def test_threads_do_not_wait_for_each_other():
-    told, threads = [], []
-
-    @uninterrupted
-    def work():
-        threads.append(threading.Thread(target=deliver, args=(lambda: told.append("other"),)))
-        threads[0].start()
-        threads[0].join()
-        deliver(lambda: told.append("own"))
-
-    work()
-
-    assert told == ["other", "own"]
-
-
 def test_an_event_asks_for_no_lock_of_logging():
     """Who configures `logging` holds it while it makes handlers, which may be users' code."""
     with logging._lock:

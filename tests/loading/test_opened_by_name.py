@@ -106,15 +106,6 @@ def test_what_needs_the_inside_of_tensorflow_is_left_alone(folder, opened, put_p
     assert ask(load_probed(plugin)) == 0
 
 
-def test_it_may_be_opened_by_an_init_function(library, put_plugin):
-    mapped = load_probed(put_plugin("IN_INIT=1"))
-    assert ask(mapped) == 0
-
-    init_filesystems(mapped, plugin="x")
-
-    assert ask(mapped) == ANSWER
-
-
 def test_what_was_closed_leads_to_no_other_file(library, put_plugin):
     other = link_library("libmtf_other.so", [compile_object(LAST, ["ANSWER=13", 'NAME="other"'])])
     mapped = load_probed(put_plugin("IN_INIT=1"))

@@ -238,17 +238,6 @@ def test_what_was_read_before_the_damage_is_saved_by_the_next_change(database):
     assert here.entries() == [entry, other]
 
 
-def test_a_note_of_no_plugin_costs_no_entry():
-    """Nothing but ASCII is written to the database, where it would look like damage."""
-    entry = add()
-    here = memory()
-    note = _loading(1.0)._replace(sha256="\ud800", kind="call", name="odd.ended")
-    here.take([note], Notes(PrivateDirectory(None)))
-
-    assert here.entries() == memory().entries() == [entry]
-    assert memory().damaged is None
-
-
 # -- what earlier versions left --------------------------------------------------------------
 
 # A key, JSON, a digest, a rank and a checksum for each entry.

@@ -22,7 +22,6 @@ from tests.scan_cache.conftest import (
     recalled,
     remember,
     tried,
-    untimed,
     write_library,
 )
 
@@ -44,20 +43,6 @@ def test_what_was_remembered_is_recalled_and_by_others_with_their_next_pass(plug
     assert cache.recall(str(plugin)) is None
     cache.refresh()
     assert cache.recall(str(plugin)) is not None
-
-
-def test_the_same_process_recalls_it_unsaved_until_it_forgets_it(plugin, cache):
-    found = look_into(cache, plugin)
-    cache.remember(found)
-
-    assert untimed(cache.recall(str(plugin))) == untimed(found)
-    assert recalled(plugin) is None
-    cache.save()
-    assert is_recalled(plugin, found)
-    cache.forget(str(plugin))
-    assert cache.recall(str(plugin)) is None
-    cache.save()
-    assert recalled(plugin) is None
 
 
 # -- the library -------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import itertools
+import json
 import os
 import resource
 import signal
@@ -20,8 +21,8 @@ import pytest
 
 from modular_tf.rules.shortage import ShortageError
 from modular_tf.service.storage import database as database_module
+from modular_tf.service.storage.database import Database, Table, oldest
 from modular_tf.service.storage.private_directory import PrivateDirectory, refuse
-from tests.storage.pairs import Pairs
 
 NAME = "some.sqlite"
 VALUES = {
@@ -31,6 +32,34 @@ VALUES = {
     "": 0,
     "long": "x" * 10_000,
 }
+
+
+class Pairs(Database):
+    """A database with one table: a key and a value of JSON each."""
+
+    make_room = (
+        oldest("pair"),
+        "DELETE FROM host WHERE id NOT IN (SELECT host FROM pair)",
+    )
+
+    def __init__(self, directory, name, host="host"):
+        self.pairs = Table("pair", "key", "value")
+        super().__init__(directory, name, self.pairs, host=host)
+
+    def put(self, key, value):
+        self.pairs.put(key, json.dumps(value))
+
+    def drop(self, key):
+        self.pairs.drop(key)
+
+    def get(self, key):
+        with suppress(TypeError, ValueError):  # of what is no JSON, or not there
+            return json.loads(*self.pairs.get(key))
+        return None
+
+    def contents(self):
+        found = {key: self.get(key) for key in self.pairs.all()}
+        return {key: value for key, value in found.items() if value is not None}
 
 
 def records(directory, host="host"):
@@ -173,17 +202,6 @@ def test_a_python_may_have_no_sqlite(directory, filled, monkeypatch, reported):
     assert lasts_in_memory_only(directory)
     assert lasts_in_memory_only(directory)
     assert ["SQLite" in message for message in reported()] == [True]
-
-
-def test_a_home_that_is_read_only_is_read(directory, filled):
-    filled.chmod(0o400)
-    filled.parent.chmod(0o500)
-    try:
-        assert stored(directory) == VALUES
-        if os.geteuid():  # no mode keeps root from writing
-            assert lasts_in_memory_only(directory)
-    finally:
-        filled.parent.chmod(0o700)
 
 
 def test_a_full_disk_costs_no_record(directory, filled, limited_files):
@@ -466,6 +484,15 @@ def test_children_that_are_forked_all_the_time_neither_hang_nor_do_harm(director
         thread.join()
     assert stored(directory).keys() == {*VALUES, "counted", "of a child"}
     assert is_whole(filled)
+
+
+def test_a_signal_handler_that_runs_within_a_fork_waits_for_no_other_thread(directory):
+    """Which has the lock of all databases."""
+    one = records(directory)
+    one.put("key", 1)
+    with database_module._lock:
+        assert one.save()
+    assert stored(directory) == {"key": 1}
 
 
 @pytest.mark.filterwarnings("ignore:.*fork")

@@ -129,14 +129,6 @@ def test_nothing_below_a_directory_that_others_may_write_is_believed(tmp_path, r
     assert (above / "cache").exists() is not makes
 
 
-def test_a_link_of_the_users_own_is_followed(tmp_path):
-    (tmp_path / "large").mkdir()
-    (tmp_path / ".cache").symlink_to(tmp_path / "large")
-
-    assert PrivateDirectory(str(tmp_path / ".cache" / "modular_tf")).create("file", b"content")
-    assert (tmp_path / "large" / "modular_tf" / "file").exists()
-
-
 @pytest.mark.parametrize(
     ("name", "mode"), [("file", 0o620), ("file", 0o602), ("", 0o720), ("", 0o1777)]
 )

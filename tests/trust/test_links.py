@@ -65,17 +65,3 @@ def test_a_link_that_leads_nowhere_is_the_probes_matter(target, home):
 
     with pytest.raises(OSError, match=r"symbolic links|No such file"):
         paths_judge().judge(str(home / "loop.so"))
-
-
-def test_as_many_links_are_followed_as_by_the_kernel(library):
-    path = library
-    for number in range(1, 42):
-        link = library.with_name(f"link{number}.so")
-        link.symlink_to(path.name)
-        path = link
-        for follow in (os.stat, paths_judge().judge):
-            if number <= 40:
-                assert follow(str(path))
-            else:
-                with pytest.raises(OSError, match="Too many levels of symbolic links"):
-                    follow(str(path))

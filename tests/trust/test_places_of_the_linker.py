@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.discovery.linker_words import subdirectories
 from tests.fixtures.matrices import sampled
 from tests.trust.opening import opened_library, opening_plugin
 
@@ -94,32 +93,3 @@ def test_what_comes_along_is_found_judged_and_locked(case, load, lock_by_command
     [refused] = load(plugin, lock=lock, **environment)
     assert (refused.outcome, traces.names) == (("rejected", "LD-080"), [])
     assert hashlib.sha256(library.read_bytes()).hexdigest() in refused.message
-
-
-def test_what_is_put_in_front_of_a_companion_is_refused_where_plugins_are_frozen(
-    load, lock_by_command, traces, tmp_path
-):
-    plugin, library, _ = plain(tmp_path)
-    lock = lock_by_command(plugin)
-    (for_this_processor, *_) = subdirectories()
-    place = library.parent / for_this_processor / library.name
-    opened_library(place, "evil", soname=library.name)
-
-    [refused] = load(plugin, lock=lock)
-
-    assert (refused.outcome, traces.names) == (("rejected", "LD-080"), [])
-    assert str(place) in refused.message
-
-
-def test_a_filter_that_appears_is_noticed(load, lock_by_command, traces, tmp_path):
-    """The linker goes on without an auxiliary filter, so its absence is no reason to refuse."""
-    plugin, library, _ = filtered(tmp_path)
-    hidden = library.rename(tmp_path / "hidden")
-    lock = lock_by_command(plugin)
-
-    assert load(plugin, lock=lock)[0].outcome == ("loaded",)
-    assert "opened" not in traces.names
-    traces.clear()
-    hidden.rename(library)
-    assert load(plugin, lock=lock)[0].outcome == ("rejected", "LD-080")
-    assert traces.names == []
