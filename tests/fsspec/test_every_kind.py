@@ -166,6 +166,14 @@ def test_a_tree_is_served(serve, folder, web, kind):
         assert fs.get_matching_paths(f"{base}/*/b.*") == [f"{base}/sub/b.txt"]
 
 
+def test_a_cache_before_a_web_server_serves_its_urls(serve, folder, web):
+    storage = {"target_protocol": "http", "cache_storage": str(folder / "cache")}
+    fs = serve("http", fsspec.filesystem("simplecache", **storage))
+
+    with fs.new_random_access_file(f"http://{web}/top/a.txt") as file:
+        assert file.read(2, 3) == b"234"
+
+
 @pytest.mark.parametrize("scheme", ["data", "other"])
 def test_a_url_of_data_is_a_file(serve, scheme):
     fs = serve(scheme, fsspec.filesystem("data"))
