@@ -43,8 +43,9 @@ def test_an_open_file_knows_where_it_is_and_is_pickled_with_its_position(ram, pa
         f.seek(1000)
         with pickle.loads(pickle.dumps(f)) as again:
             assert again.read(10) == CONTENT[1000:1010]
-    with ram.open(path, "ab") as f:
-        assert (f.path, f.full_name) == (path, f"ram://{path}")
+    for mode, position in (("ab", len(CONTENT)), ("wb", 0)):
+        with ram.open(path, mode) as f:
+            assert (f.path, f.full_name, f.tell()) == (path, f"ram://{path}", position)
 
 
 def test_what_is_missing_is_a_file_not_found_error(ram, ram_path):

@@ -136,6 +136,7 @@ def test_a_listings_cache_does_not_see_what_others_change_unless_it_is_refreshed
     ram.pipe_file(f"{tree}/b.txt", b"somebody else's")
 
     assert storing.ls(tree) == before
+    assert storing.info(tree)["size"] == 0
     assert storing.ls(tree, refresh=True) == ram.ls(tree)
 
 

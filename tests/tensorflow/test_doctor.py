@@ -21,6 +21,7 @@ from modular_tf.tensorflow.doctor import (
     Diagnosis,
     FileRow,
     ImportOutcome,
+    PluginRow,
     TensorFlowInstallation,
 )
 from tests.fixtures.matrices import BEYOND_THE_SAMPLE
@@ -317,9 +318,9 @@ def test_a_client_of_fsspec_and_the_configuration_count(tmp_path):
 def page_of(monkeypatch, capsys):
     """Return what shows a diagnosis as the command does: its lines, and the exit status."""
 
-    def show(*, problem="", files=(), schemes=()):
+    def show(*, problem="", files=(), plugins=(), schemes=()):
         installation = TensorFlowInstallation("/site/tensorflow", "2.21.0", problem)
-        found = Diagnosis(installation, tuple(files), (), (), tuple(schemes), {})
+        found = Diagnosis(installation, tuple(files), tuple(plugins), (), tuple(schemes), {})
         monkeypatch.setattr(doctor, "diagnose", lambda *_, **__: found)
         status = run_command(["doctor"])
         return capsys.readouterr().out.splitlines(), status
@@ -341,6 +342,17 @@ def test_the_page_marks_what_fails_and_has_the_remedy(page_of):
     at = lines.index("! s3           nobody")
     assert lines[at + 1].strip() == "-> to have it: buy it"
     assert (lines[-1], status) == ("Something will fail: see the lines that begin with !", 1)
+
+
+def test_the_page_names_what_each_plugin_offers(page_of):
+    def plugin(*offered):
+        return PluginRow("x", "/site/x.so", ("filesystem", "device"), *offered, "loaded")
+
+    everything, nothing = plugin(("s3", ""), ("NPU",), 7), plugin((), (), 0)
+    lines, _ = page_of(plugins=[everything, nothing])
+
+    assert "  loaded       x: s3, plain paths, device NPU, 7 kernels" in lines
+    assert "  loaded       x: nothing of its filesystem and device" in lines
 
 
 def test_the_page_names_what_nobody_serves_where_nothing_fails(page_of):
