@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import random
-import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from modular_tf.errors import ClosedError, OutOfMemoryError
+from modular_tf.errors import OutOfMemoryError
 from modular_tf.native.ffi import ffi
-from tests.device.arenas import GIB, KIB, Arena, HostMemory, PaperMemory
+from tests.device.arenas import GIB, KIB, Arena, HostMemory
 
 THREADS = 8
 ROUNDS = 300
@@ -61,22 +60,3 @@ def test_threads_never_share_memory(limit):
     assert stats.largest_free_block_bytes <= stats.bytes_reserved
     arena.close()
     assert memory.bytes_allocated == 0
-
-
-def test_closing_ends_the_wait_for_a_region():
-    memory, asked, answer = PaperMemory(), threading.Event(), threading.Event()
-    arena = memory.arena()
-    memory.meanwhile = lambda: (asked.set(), answer.wait())
-    with ThreadPoolExecutor(2) as threads:
-        allocated = [threads.submit(arena.allocate, 1)]
-        asked.wait()
-        allocated.append(threads.submit(arena.allocate, 1))
-        arena.close()
-        with pytest.raises(ClosedError):
-            allocated[1].result()
-        answer.set()
-        with pytest.raises(ClosedError):
-            allocated[0].result()
-
-    assert len(memory.asked) == 1, "who needs a region waits for that of another one"
-    assert memory.regions == {}

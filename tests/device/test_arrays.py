@@ -21,24 +21,20 @@ def pattern(n_bytes):
     return (bytes(range(251)) * (n_bytes // 251 + 1))[:n_bytes]
 
 
-@pytest.mark.parametrize(
-    ("memory", "n_bytes"),
-    [
+def test_bytes_come_back_as_they_were(cpu):
+    for memory, n_bytes in (
         ("device", 0),
         ("device", 17 * MIB),  # more than one piece
         ("host", 4096),
         ("unified", 0),
-    ],
-)
-def test_bytes_come_back_as_they_were(cpu, memory, n_bytes):
-    data = pattern(n_bytes)
-    source = bytearray(data)
-    with cpu.put(source, memory=memory) as there:
-        source[:] = bytes(n_bytes)
-        assert (there.shape, there.dtype, there.nbytes) == ((n_bytes,), "uint8", n_bytes)
-        assert there.to_bytes() == data
-        assert there.to_memoryview() == data
-        assert there.to_numpy().tobytes() == data
+    ):
+        data = pattern(n_bytes)
+        source = bytearray(data)
+        with cpu.put(source, memory=memory) as there:
+            source[:] = bytes(n_bytes)
+            assert (there.shape, there.dtype, there.nbytes) == ((n_bytes,), "uint8", n_bytes)
+            assert there.to_bytes() == there.to_memoryview() == data
+            assert there.to_numpy().tobytes() == data
 
 
 @pytest.mark.parametrize("element", OF_NUMPY, ids=lambda element: element.name)
