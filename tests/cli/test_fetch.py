@@ -341,17 +341,13 @@ def test_a_full_disk(small_disk, publish, wheel, home, tmp_path, by):
     assert "--to" in ended.stderr
 
 
-@pytest.mark.parametrize("words", [[], ["a b"], [f"{NAME}=="]])
-def test_usage(mtf, index, home, words):
-    assert mtf("fetch", *words).code == Exit.USAGE
+def test_usage_and_no_home(mtf, index, monkeypatch, home):
+    for words in ([], ["a b"], [f"{NAME}=="]):
+        assert mtf("fetch", *words).code == Exit.USAGE
     assert index.requests == []
-
-
-def test_no_home(mtf, index, monkeypatch, home):
     monkeypatch.setenv("HOME", "")
 
     ended = mtf("fetch", NAME)
-
     assert ended.code == Exit.USAGE
     assert "there is no drop-in directory: there is no home directory" in ended.err
     assert "name a directory with --to" in ended.err

@@ -209,6 +209,10 @@ def test_numbers_and_lists_are_inputs_too(with_kernels, matrices):
     assert (rows.code, total.code) == (0, 0), rows.err + total.err
     np.testing.assert_array_equal(np.load("c.npy"), a.sum(1, keepdims=True))
     np.testing.assert_array_equal(np.load("d.npy"), a - np.float32(0.5))
+    # Lists have the types that TensorFlow gives them.
+    for words, dtype in {"[1,2]": "int32", "[1.5]": "float32", "[3000000000]": "int64"}.items():
+        ended = with_kernels("run", "AddV2", "-i", words, "-i", words)
+        assert ended.lines[0].split("\t")[1] == dtype, ended.err
 
 
 def test_arrays_come_from_files_and_go_there_by_name_and_in_order(matrices):
@@ -303,15 +307,6 @@ def test_an_operation_takes_lists_of_tensors_and_tensors_as_attributes(mtf, matr
     np.testing.assert_array_equal(attributes["value"], matrices[0])
     assert ended.code == Exit.NOTHING, ended.err  # all is understood, and no kernel is there
     assert "no plugin has a kernel of Const" in ended.err
-
-
-@pytest.mark.parametrize(
-    ("words", "dtype"), [("[1,2]", "int32"), ("[1.5]", "float32"), ("[3000000000]", "int64")]
-)
-def test_lists_of_numbers_have_the_types_of_tensorflow(with_kernels, words, dtype):
-    ended = with_kernels("run", "AddV2", "-i", words, "-i", words)
-
-    assert ended.lines[0].split("\t")[1] == dtype, ended.err
 
 
 def test_run_without_numpy_names_the_extra(mtf, monkeypatch):

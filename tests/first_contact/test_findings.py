@@ -40,28 +40,11 @@ WHOLE = Finding(
     storable=False,
 )
 SIZES = [4096, -8192, 0]
-NOTE = {
-    "rule": "FS-012", "message": "found 3", "stage": "init", "remedy": None, "path": None,
-    "origin": None, "scheme": "s3",
-}  # fmt: skip
 OUTCOME = {
-    "finding": {
-        "incident": None,
-        "offer": {
-            "schemes": ["s3", ""],
-            "platform": {
-                "device_type": "GPU", "platform": "CHIP", "priority": 220, "layout": "device-2.9",
-                "has_timers": True,
-            },
-            "kernels": 3,
-            "ops": 1,
-        },
-        "notes": [NOTE],
-        "opened": [["/lib/libx.so", [1, 2, 3, 4, 5], "0" * 64, 6, "0-1"]],
-        "storable": False,
-    },
+    "finding": json.loads(json.dumps(encode(WHOLE._replace(incident=None)))),
     "changes": [["LD-069", "changed the umask"]],
-}  # fmt: skip
+}
+NOTE = OUTCOME["finding"]["notes"][0]
 # With the field of the ending that it fills.
 ENTRIES = [
     ({"enters": "SE_InitPlugin", "memory": SIZES}, "entered"),
