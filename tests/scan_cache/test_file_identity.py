@@ -104,21 +104,6 @@ def test_replaced_by_what_has_equal_size_and_times(file, seen, by_rename):
     assert see_again(seen) is None
 
 
-def test_a_time_of_change_of_zero_says_nothing(file, set_clock, reads):
-    """Archives that are to be reproducible set it; the time that nobody can set still counts."""
-    os.utime(file, ns=(0, 0))
-    later = identity_of(file).ctime_ns + LATER_NS
-    seen = see(str(file))._replace(seen_ns=later)
-    set_clock(later)
-    reads.clear()
-    assert see_again(seen) is seen
-    assert reads == []
-
-    file.write_bytes(b"other")
-    os.utime(file, ns=(0, 0))
-    assert see_again(seen) is None
-
-
 @pytest.mark.parametrize(("seen_after", "now_after"), [(-LATER_NS, -LATER_NS), (LATER_NS, 0)])
 def test_a_file_of_the_future_is_read(seen, changed, set_clock, reads, seen_after, now_after):
     """So is each one after the clock was set back."""
