@@ -188,6 +188,14 @@ def test_steps_that_do_not_matter_are_left_out_while_there_is_time():
     found, _ = reduced(program, Failure(""), attempt, deadline=float("inf"))
     assert found == (("a", []), ("b", []))
     assert reduced(program, Failure("x"), attempt, deadline=0.0)[0] == program
+    tried = []
+
+    def fail_where_it_is_long(steps):
+        tried.append(steps)
+        return Failure("it is long") if len(steps) > 10 else None
+
+    _searched(fail_where_it_is_long, longest=100, shrink_seconds=0)
+    assert len(tried) < 20
 
 
 # ---- The worker ----------------------------------------------------------------------------------

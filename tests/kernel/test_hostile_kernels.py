@@ -20,7 +20,6 @@ from modular_tf.errors import (
     InternalError,
     InvalidArgumentError,
     ModularTFError,
-    NotFoundError,
     ResourceExhaustedError,
     UnimplementedError,
 )
@@ -281,23 +280,7 @@ def test_what_breaks_nothing_is_accepted_and_the_process_ends_with_kernels_alive
     assert output.splitlines()[0] == "done"
 
 
-# -- calls that do not fit ------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("op", "inputs", "attrs", "error", "text"),
-    [
-        ("MtfHostile", [X.astype("float64")], {}, InvalidArgumentError, "KN-044"),
-        ("MtfHostile", [np.ones((2, 2), "f4")], {}, InvalidArgumentError, "x must be a vector"),
-        ("MtfNoKernel", [X], {}, NotFoundError, "KN-034"),
-        ("MtfUnknown", [X], {}, NotFoundError, "KN-040"),
-        ("MtfTwins", [X], {}, InvalidArgumentError, "KN-033"),
-    ],
-)
-def test_a_call_that_does_not_fit_is_an_error(device, hostile, op, inputs, attrs, error, text):
-    with pytest.raises(error) as raised:
-        device.op(op)(*inputs, **attrs)
-    assert text in f"{raised.value} {raised.value.rule}"
+# -- arrays of another device ---------------------------------------------------------------------
 
 
 def test_arrays_of_two_devices_are_an_error(fixture_device_plugin):
