@@ -19,7 +19,7 @@ from tests.discovery.elf_builder import ElfBuilder, on_one_page
 
 _, _LINKER, _MACHINE = running_program()
 _DYNAMIC_SIZES = 64 + 56 + 32  # p_filesz and p_memsz of the second program header of 64 bits
-_MAPPED = re.compile(r"^\t(?!linux-vdso)(?:\S+ => )?(\S+) \(0x[0-9a-f]+\)$", re.MULTILINE)
+_MAPPED = re.compile(r"^\t(?!linux-vdso)(?:.* => )?(.*) \(0x[0-9a-f]+\)$", re.MULTILINE)
 _PT_LOAD = 1
 
 

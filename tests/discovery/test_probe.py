@@ -370,7 +370,8 @@ def test_variables_of_the_linker_count(compile_library, tmp_path, monkeypatch):
     needing = make_candidate(compile_library("libx.so", calls("p"), str(dep)))
     asking = make_candidate(compile_library("liby.so", calls("q")))
     paths = {"LD_LIBRARY_PATH": str(tmp_path / "deps")}
-    preloaded = {"LD_PRELOAD": f"{tmp_path}/gone.so {tool}"}
+    # Without its folder, whose name may have a blank: that would end the name in LD_PRELOAD.
+    preloaded = {"LD_PRELOAD": f"gone.so {tool.name}", "LD_LIBRARY_PATH": str(tmp_path)}
 
     for plugin, environment, rule_id in ((needing, paths, "LD-013"), (asking, preloaded, "LD-014")):
         assert rules_of(probe(plugin, HostExports(), environment={})) == [rule_id]
