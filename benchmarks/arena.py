@@ -138,8 +138,8 @@ def device_pairs(service: PluginService) -> dict[str, Pair]:
 def pairs() -> dict[str, Pair]:
     """Return the Python cases: each call does `LOOPS` pairs."""
     memory = HostMemory()
-    empty = Arena(memory.source, 1 << 33)
-    full = fragmented(Arena(memory.source, 1 << 33))
+    empty = Arena(memory, 1 << 33)
+    full = fragmented(Arena(memory, 1 << 33))
     dice = random.Random(2)
     sizes = [dice.randint(1, 65536) for _ in range(LOOPS)]
 

@@ -33,7 +33,6 @@ pytest_plugins = [
     "tests.fixtures.wild",
     "tests.fixtures.clients",
     "tests.fixtures.compiled",
-    "tests.fixtures.broken_libraries",
     "tests.fixtures.thread_starts",
 ]
 

@@ -169,7 +169,10 @@ def _stated(rule_id: str, run: Callable[..., None]) -> tuple[str, str, str, str]
 
 def _docstring_in_source(run: Callable[..., None]) -> str:
     """Read a docstring which the interpreter has left out, as `python -OO` does."""
-    function = ast.parse(dedent(getsource(run))).body[0]
+    # `ast.parse` of Python 3.14 and later leaves it out too.
+    source = dedent(getsource(run))
+    tree = compile(source, "<check>", "exec", flags=ast.PyCF_ONLY_AST, optimize=0)
+    function = next(ast.iter_child_nodes(tree))
     return (isinstance(function, ast.FunctionDef) and ast.get_docstring(function)) or ""
 
 

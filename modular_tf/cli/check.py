@@ -166,8 +166,8 @@ def check(
     Each check has the id of a rule, which messages of the loader, `why` and the documentation
     share. Levels: 1 it loads, 2 it registers, 3 it works, 4 it is robust, 5 it survives random
     sequences and faults. Exit status: 0 all that was checked conforms, 1 something does not, 3
-    nothing was checked, 130 it was interrupted, or ended by SIGTERM as `timeout` sends it: the
-    report has what was known.
+    nothing was checked, 130 it was interrupted, or ended by SIGTERM as `timeout` sends it, or by
+    SIGHUP of a terminal that is closed: the report has what was known.
     """
     plugins = [*targets, *call.options.plugin, *call.options.plugin_dir]
     try:

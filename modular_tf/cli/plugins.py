@@ -14,7 +14,7 @@ import click
 
 from modular_tf.cli.frame import Invocation, argument, command
 from modular_tf.cli.output import counted, report_error, report_problems
-from modular_tf.cli.process import Exit, expect_exit, terminate_as_interrupt
+from modular_tf.cli.process import Exit, expect_exit, require_reader, terminate_as_interrupt
 from modular_tf.cli.values import EXPLAINED
 
 if TYPE_CHECKING:
@@ -144,6 +144,7 @@ def watch(call: Invocation, *, once: bool, seconds: float | None) -> Exit:
                 for path in unfinished.keys() - reported:
                     report_error(f"waiting until {path} is whole: {unfinished[path]}")
                 reported = set(unfinished)
+                require_reader()
                 continue
             if call.json:
                 call.json_line(**change.as_dict())

@@ -1,4 +1,4 @@
-"""The process of a command: its exit codes, standard streams, and what Ctrl-C and SIGTERM do.
+"""The process of a command: its exit codes, standard streams, and what ends it: Ctrl-C and others.
 
 Standard streams are usable also if the caller has closed them. The first Ctrl-C interrupts, the
 second one ends the process at once: Python handles signals between two of its own steps, which a
@@ -8,8 +8,10 @@ native core.
 
 from __future__ import annotations
 
+import errno
 import io
 import os
+import select
 import signal
 import sys
 import threading
@@ -42,7 +44,7 @@ class Exit(IntEnum):
         NOTHING: Nothing was found or checked.
         OUR_FAULT: An error of this package; `-v` shows the traceback.
         INTERRUPTED: The user interrupted the command, as shells count the interrupt signal; or
-            SIGTERM ended a command that has reported what was known by then.
+            SIGTERM or SIGHUP ended a command that has reported what was known by then.
     """
 
     DONE = 0
@@ -66,25 +68,27 @@ class _Output(io.BufferedWriter):
 
     No code of Python stands between the buffer and the file: an interrupt there would leave bytes
     in the buffer that are written already, and they would be written twice.
+
+    Python may flush it when it has cleared this module already. So names of the module are used
+    only where that fails.
     """
 
     def write(self, data: Buffer, /) -> int:
-        with _as_failure_of_output():
+        try:
             return super().write(data)
+        except OSError as error:
+            raise _failure_of_output(error) from None
 
     def flush(self) -> None:
-        with _as_failure_of_output():
+        try:
             super().flush()
+        except OSError as error:
+            raise _failure_of_output(error) from None
 
 
-@contextmanager
-def _as_failure_of_output() -> Iterator[None]:
-    try:
-        yield
-    except BrokenPipeError as error:
-        raise ReaderGoneError(error.errno, error.strerror) from None
-    except OSError as error:
-        raise OutputError(error.errno, error.strerror) from None
+def _failure_of_output(error: OSError) -> OSError:
+    kind = ReaderGoneError if isinstance(error, BrokenPipeError) else OutputError
+    return kind(error.errno, error.strerror)
 
 
 _outlook: int = Exit.DONE
@@ -131,6 +135,17 @@ def prepare() -> None:
         )
 
 
+def require_reader() -> None:
+    """Raise ReaderGoneError if standard output is a pipe or a terminal that nobody has any more.
+
+    For a command that may have nothing to write for hours.
+    """
+    output = select.poll()
+    output.register(_OUTPUT, 0)
+    if any(state & (select.POLLERR | select.POLLHUP) for _, state in output.poll(0)):
+        raise ReaderGoneError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+
 def give_up(stream: TextIO) -> None:
     """Drop a stream's buffer, which Python would write again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
@@ -172,9 +187,11 @@ def leave() -> None:
 
 @contextmanager
 def terminate_as_interrupt() -> Iterator[None]:
-    """Have SIGTERM, which `timeout` and services send, raise `KeyboardInterrupt` in the block.
+    """Have SIGTERM and SIGHUP raise `KeyboardInterrupt` in the block.
 
-    The second one ends the process. In other threads than the main one signals stay as they are.
+    `timeout` and services send the first, a terminal that is closed the second; where that is
+    ignored, as under `nohup`, it stays so. The second signal of a kind ends the process. In other
+    threads than the main one signals stay as they are.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -184,8 +201,12 @@ def terminate_as_interrupt() -> Iterator[None]:
         signal.signal(number, signal.SIG_DFL)
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, interrupt)
+    numbers = [signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)
+    before = {number: signal.signal(number, interrupt) for number in numbers}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

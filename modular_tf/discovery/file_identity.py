@@ -62,6 +62,7 @@ def _boot_id(value: str) -> str:
 
 
 _Number = Annotated[int, between(-(1 << 63), (1 << 64) - 1)]
+_Time = Annotated[int, between(-(1 << 63) * _SECOND_NS, (1 << 63) * _SECOND_NS)]
 
 
 def kind_in_words(mode: int) -> str:
@@ -101,8 +102,8 @@ class FileIdentity(NamedTuple):
     device: _Number  # number of the device that it is on
     inode: _Number  # its number there
     size: Annotated[int, between(0, (1 << 63) - 1)]  # in bytes
-    mtime_ns: _Number  # the time of its last change, as anybody may set it
-    ctime_ns: _Number  # of the last change of it or its properties, by the system's clock
+    mtime_ns: _Time  # the time of its last change, as anybody may set it
+    ctime_ns: _Time  # of the last change of it or its properties, by the system's clock
 
     @classmethod
     def of(cls, status: os.stat_result) -> FileIdentity:
@@ -142,7 +143,7 @@ class SeenFile(NamedTuple):
     path: str
     identity: FileIdentity | None  # None if nothing was there
     sha256: Annotated[str, digest] | None  # in hexadecimal digits; None if it was not read
-    seen_ns: _Number  # by the system's clock, before the bytes were read
+    seen_ns: _Time  # by the system's clock, before the bytes were read
     # The start of the machine at which it was seen, for a file of an image that cannot be exchanged
     # while the machine runs; else empty.
     boot: Annotated[str, _boot_id] = ""

@@ -234,14 +234,15 @@ class _Feed:
     def __init__(self, items: Iterable[Any], check: Callable[[], object]) -> None:
         self._stack = [iter(items)]
         self._check = check
-        self._changed = threading.Condition(ForkLock())
+        self._lock = ForkLock()
+        self._changed = threading.Condition(self._lock)
         self._under_way = 0
 
     def __iter__(self) -> _Feed:
         return self
 
     def __next__(self) -> Any:
-        with self._changed:
+        with self._lock:
             while True:
                 while self._stack:
                     for item in self._stack[-1]:
@@ -255,12 +256,12 @@ class _Feed:
 
     def add(self, items: Iterable[Any]) -> None:
         """Add items, by the work on another one."""
-        with self._changed:
+        with self._lock:
             self._stack.append(iter(items))
             self._changed.notify_all()
 
     def end_one(self) -> None:
         """Note that the work on an item has ended, and adds nothing more."""
-        with self._changed:
+        with self._lock:
             self._under_way -= 1
             self._changed.notify_all()

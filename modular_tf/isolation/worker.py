@@ -26,7 +26,7 @@ from modular_tf.processes.descendants import children, memory_use
 from modular_tf.processes.ending import MOST_OF_A_MESSAGE, plain
 from modular_tf.redaction import redacted
 from modular_tf.rules.first_contact import WORKER_STARTS
-from modular_tf.rules.shortage import raise_shortage
+from modular_tf.rules.shortage import ShortageError, raise_shortage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -95,6 +95,15 @@ class Worker:
         Raises `UnavailableError` if it cannot be started, ended while it loaded the plugin, or does
         not serve what the first one did (LD-144); `ShortageError` for want of descriptors.
         """
+        owner = os.getpid()
+        try:
+            return self._load()
+        except (UnavailableError, ShortageError):
+            if owner == os.getpid():
+                raise
+        return self._load()  # a signal handler forked meanwhile, and the process is the parent's
+
+    def _load(self) -> WorkerOffer:
         first = self._offer
         offered = None if first is None else first.schemes
         try:

@@ -47,6 +47,26 @@ class WorkerEnding(NamedTuple):
 _GONE = WorkerEnding("ended, and so did the process that watched over it")
 
 
+class _OwnedDescriptor:
+    """A descriptor, closed with this or when this is dropped, unless it was taken."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor: int | None = descriptor
+
+    def take(self) -> int | None:
+        """Return it, which is the caller's; None once taken."""
+        # Without a call, behind which an interrupt would lose it.
+        descriptor, self._descriptor = self._descriptor, None
+        return descriptor
+
+    def close(self) -> None:
+        """Close it, unless it was taken; an interrupt leaves it to the next call."""
+        if (descriptor := self.take()) is not None:
+            os.close(descriptor)
+
+    __del__ = close
+
+
 class WorkerProcess:
     """One worker. Used by one thread at a time, but for `ask_for_end`."""
 
@@ -56,7 +76,7 @@ class WorkerProcess:
         self.ending: WorkerEnding | None = None
         self.pid = 0  # of its watcher, as this process sees it; 0 where it is not known
         self._owner = os.getpid()
-        self._control: list[int] = []  # until it is taken
+        self._control: list[_OwnedDescriptor] = []  # until it is taken
         with _lock:
             self._lane: Lane[str] = Lane(_new_watcher())
         # Also when it is dropped: an interrupt may come at any line of the code that starts it.
@@ -69,7 +89,9 @@ class WorkerProcess:
             self._lane.give(job.task.plugin, encode(job))
             self.pid = _sender_of_next(self._lane.connection)
             self._wait_for(READY, time.monotonic() + _TIME_TO_BEGIN_S)
-            call_without_signal_handlers(self._send_control)
+            # An interrupt ends the wait, and not the thread that sends it: what that returns is
+            # dropped then.
+            self._control.append(call_without_signal_handlers(self._send_control))
         except BaseException:
             self.release()
             raise
@@ -81,7 +103,9 @@ class WorkerProcess:
 
     def take_control(self) -> int | None:
         """Return the socket on which it takes channels, which is the caller's; None once taken."""
-        return _taken(self._control)
+        for control in self._control:
+            return control.take()
+        return None
 
     def close_control(self) -> None:
         """Close the socket on which it takes channels, unless it was taken."""
@@ -91,7 +115,7 @@ class WorkerProcess:
         """Close this process's end, which ends the worker unless a fork has started it."""
         self._release()
 
-    def _send_control(self) -> None:
+    def _send_control(self) -> _OwnedDescriptor:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             try:
@@ -99,7 +123,7 @@ class WorkerProcess:
             except BaseException:
                 ours.close()
                 raise
-        self._control.append(ours.detach())
+        return _OwnedDescriptor(ours.detach())
 
     def _wait_for(self, wanted: str, deadline: float) -> Any:
         """Return the entry of this name; None where the time is up or the worker has ended."""
@@ -107,8 +131,8 @@ class WorkerProcess:
             left = deadline - time.monotonic()
             if left <= 0:
                 return None
-            self._lane.connection.settimeout(left)
             try:
+                self._lane.connection.settimeout(left)
                 entries = self._lane.receive()
             except TimeoutError:
                 return None
@@ -175,23 +199,16 @@ def _release_in_child() -> None:
 os.register_at_fork(after_in_child=_release_in_child)
 
 
-def _close(connection: socket.socket, control: list[int]) -> None:
+def _close(connection: socket.socket, control: list[_OwnedDescriptor]) -> None:
     try:
         connection.close()
     finally:
         _close_control(control)
 
 
-def _close_control(control: list[int]) -> None:
-    if (descriptor := _taken(control)) is not None:
-        os.close(descriptor)
-
-
-def _taken(control: list[int]) -> int | None:
-    """Take the descriptor without a call, behind which an interrupt would lose it."""
-    descriptor = control[0] if control else None
-    del control[:]
-    return descriptor
+def _close_control(control: list[_OwnedDescriptor]) -> None:
+    for descriptor in control:
+        descriptor.close()
 
 
 def _sender_of_next(connection: socket.socket) -> int:

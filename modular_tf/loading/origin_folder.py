@@ -249,7 +249,8 @@ def _is_orphan(path: str) -> bool:
     """Return whether a directory is this user's, and no living process has locked it."""
     with suppress(OSError):
         status = os.lstat(path)
-        if status.st_uid != os.geteuid() or time.time() - status.st_mtime < _UNLOCKED_LIFE_S:
+        age = abs(time.time() - status.st_mtime)  # the clock may have been set back since
+        if status.st_uid != os.geteuid() or age < _UNLOCKED_LIFE_S:
             return False
         flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         with open_owned(os.path.join(path, _LOCK_NAME), flags) as lock:

@@ -187,6 +187,9 @@ class Zygotes:
             raise_shortage(error)
             raise OSError(f"no process can be started: {error}") from error
         if not zygote.wait_until_ready():
+            if zygote.owner != os.getpid():  # a signal handler forked during the wait
+                zygote.forget()
+                return self._start()
             raise OSError(f"the child process {zygote.close()} before it began")
         return zygote
 

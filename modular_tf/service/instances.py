@@ -137,7 +137,7 @@ class Instances:
             with self._lock:
                 self._require_open()
                 self._named[name] = made
-                del self._making[name]
+                self._making.pop(name, None)  # a child that a signal handler forked has none
             return made  # noqa: TRY300  (behind the block an interrupt would lose it)
         except BaseException:
             with self._lock:

@@ -12,9 +12,9 @@ lists statistics with the names, these are cached too.
 
 from __future__ import annotations
 
-import _thread
 import atexit
 import os
+import signal
 import threading
 import time
 from contextlib import contextmanager, suppress
@@ -148,7 +148,16 @@ def _interrupt_again() -> None:
     Not at once: it would come while TensorFlow makes an exception of the status.
     """
     with suppress(ResourceExhaustedError):
-        start_thread(threading.Timer(_INTERRUPT_AFTER_S, _thread.interrupt_main))
+        start_thread(threading.Timer(_INTERRUPT_AFTER_S, _interrupt_main_thread))
+
+
+def _interrupt_main_thread() -> None:
+    """Send SIGINT to the main thread, if Python handles it: the signal ends a wait of the system.
+
+    `_thread.interrupt_main` would be seen when the main thread returns from a sleep or a read only.
+    """
+    if callable(signal.getsignal(signal.SIGINT)) and (main := threading.main_thread().ident):
+        signal.pthread_kill(main, signal.SIGINT)
 
 
 def _note_interrupt(kind: type[BaseException], _error: object, traceback: Any) -> None:

@@ -63,17 +63,7 @@ def test_arrays_have_one_type_whose_size_their_elements_fill():
 @pytest.mark.parametrize(
     ("value", "name"),
     [
-        *(
-            (value, "string")
-            for value in (
-                *map(np.dtype, ("U3", "S2", "O")),
-                np.str_,
-                np.bytes_,
-                np.object_,
-                str,
-                bytes,
-            )
-        ),
+        *((value, "string") for value in (np.dtype("U3"), np.dtype("O"), np.bytes_, str)),
         (np.dtype("int8"), "int8"),  # arrays of integers are not quantized
         (np.longlong, "int64"),
         (bool, "bool"),
@@ -85,7 +75,7 @@ def test_types_of_arrays_and_names_of_c_types_are_found(value, name):
     assert by_name("qint8").dlpack == by_name("int8").dlpack
 
 
-@pytest.mark.parametrize("value", [int, float, complex, dict, None, 1.0, True, object()])
+@pytest.mark.parametrize("value", [int, dict, None, 1.0, True])
 def test_what_names_no_type_is_rejected(value):
     with pytest.raises(TypeError, match="names no data type"):
         data_type(value)
@@ -94,7 +84,7 @@ def test_what_names_no_type_is_rejected(value):
 @pytest.mark.parametrize(
     ("dtype", "error"),
     [
-        *((dtype, "TensorFlow has no data type") for dtype in ("datetime64[s]", "V8")),
+        ("datetime64[s]", "TensorFlow has no data type"),
         ([("a", "f4")], "TensorFlow has no data type"),
         (">f4", "swap the bytes"),
     ],

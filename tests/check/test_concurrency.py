@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import re
 import threading
 
@@ -10,9 +9,7 @@ import pytest
 
 from modular_tf.check.calls import CallJournal
 from modular_tf.check.expectation import Deviation
-from modular_tf.check.filesystem.load import STEPS_OF_THREADS
 from modular_tf.check.outcome import Verdict
-from modular_tf.check.sequences import random_program
 from modular_tf.check.under_load import expect_of_threads
 from tests.check.trying import defect_job
 
@@ -46,12 +43,3 @@ def test_threads_are_not_blamed_for_a_copy_of_a_file_onto_itself(outcomes_of):
 
     assert outcome.verdict is Verdict.BLOCKED, outcome
     assert "without other threads it fails too" in outcome.message
-
-
-def test_threads_write_and_read_more_than_small_buffers_hold():
-    program = random_program(STEPS_OF_THREADS, random.Random(1), 200)
-
-    written = [sum(map(len, given[1])) // 2 for name, given in program if name == "write"]
-    read = [given[2] for name, given in program if name == "read"]
-    assert max(written) > 8192
-    assert max(read) > 2048

@@ -107,12 +107,3 @@ def test_without_devices_nothing_is_held_against_a_plugin(report_on):
     assert telling(report) == {"SE-107": "noted"}
     of_devices = {o.verdict for o in report.outcomes if o.reached is not Pass.LIBRARY}
     assert of_devices == {Verdict.SKIPPED}
-
-
-def test_without_timers_the_hosts_are_tried(report_on):
-    report = report_on(Build(HOSTED, macros={"TIMERS": 0}), only=("SE-273", "SE-274"))
-
-    assert {(o.reached, o.verdict) for o in report.outcomes} == {
-        (Pass.RAW, Verdict.SKIPPED),
-        (Pass.HOST, Verdict.PASSED),
-    }

@@ -102,9 +102,8 @@ def test_a_check_that_always_passes_does_not_find_its_defect(ids, always_passing
     ("defect", "finder", "message"),
     [
         ("large-pieces-come-first", "FS-178", "the content of the closed file"),
-        ("case-is-ignored", "FS-228", "the content of a file beside a deleted tree"),
-        ("case-is-ignored", "FS-259", "path_exists"),
         ("case-is-ignored", "FS-290", "names are changed"),
+        ("long-paths-are-cut", "FS-357", ""),
     ],
 )
 def test_a_check_finds_more_than_the_defect_of_the_table(defect, finder, message, outcomes_of):

@@ -11,7 +11,7 @@ from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import Answer
 from modular_tf.check.calls import CallJournal, once_each
 from modular_tf.check.device.workspace import expect_bytes
-from modular_tf.check.expectation import Blocked, Deviation, expect_equal
+from modular_tf.check.expectation import Deviation, expect_equal
 from modular_tf.check.filesystem.operations import Region
 from modular_tf.check.filesystem.workspace import FilesystemWorkspace, expect_content
 from modular_tf.check.outcome import Pass
@@ -90,19 +90,14 @@ def test_what_was_opened_although_it_must_not_is_given_back(code, allowed, ends)
     assert calls == ends
 
 
-# ---- Plugins that translate no name; files and regions without an end ----
+# ---- Files and regions without an end ----
 
 
-class _Untranslated:
+class _Endless:
+    """Has a file that gives as many bytes as it is asked for, wherever it is read."""
+
     def offers(self, slot):
         return True
-
-    def call(self, slot, *arguments):
-        raise Blocked(f"translate_name({arguments[0]!r}) returned NULL")
-
-
-class _Endless(_Untranslated):
-    """Has a file that gives as many bytes as it is asked for, wherever it is read."""
 
     def call(self, slot, *arguments):
         return Answer(Code.OK, value=self, call=f"{slot}(F)")
@@ -115,14 +110,12 @@ class _Endless(_Untranslated):
         pass
 
 
-def _workspace(filesystem):
-    target = Target(path="/plugin.so", kind="filesystem", reached=Pass.RAW)
-    return FilesystemWorkspace(filesystem, "s://host/run/check", target, random.Random(0))
-
-
 def test_a_file_that_never_ends_is_not_read_on_and_on():
+    target = Target(path="/plugin.so", kind="filesystem", reached=Pass.RAW)
+    ground = FilesystemWorkspace(_Endless(), "s://host/run/check", target, random.Random(0))
+
     with pytest.raises(Deviation, match="the content of F cannot be read") as deviation:
-        expect_content(_workspace(_Endless()), "s://host/F", b"abcd", "the content of F")
+        expect_content(ground, "s://host/F", b"abcd", "the content of F")
     assert "read does not come to the end of the file" in deviation.value.found
 
 

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from modular_tf.check.catalogue import all_checks
-from modular_tf.check.level import Level
 from modular_tf.check.options import Options
 from modular_tf.check.outcome import BAD, Pass, Verdict
-from modular_tf.check.plan import selected
-from modular_tf.check.settings import CheckSettings
 from tests.check.trying import job_of
 
 _LONG_S, _SHORT_S = 60, 1
@@ -16,8 +13,6 @@ _LONG_S, _SHORT_S = 60, 1
 _FAULTS = {
     "constructor-crashes": ("LD-050", Verdict.CRASHED),
     "init-plugin-crashes": ("FS-130", Verdict.CRASHED),
-    "init-plugin-aborts": ("FS-130", Verdict.CRASHED),
-    "init-plugin-exits": ("FS-130", Verdict.EXITED),
     "init-plugin-hangs": ("FS-130", Verdict.HUNG),
     "init-plugin-throws": ("LD-052", Verdict.FAILED),
 }
@@ -42,14 +37,3 @@ def test_one_fault_is_one_bad_verdict(fixture_plugin, processes):
         bad = {name: found for name, found in outcomes.items() if found in BAD}
         assert bad == {check_id: verdict}
         assert outcomes["FS-105"] is Verdict.BLOCKED
-
-
-def test_checks_of_loading_concern_plugins_of_each_kind(fixture_device_plugin, outcomes_of):
-    chosen = selected(CheckSettings(level=Level.REGISTERS), ("device",))
-    ids = [check.id for check in chosen if check.kind == "library"]
-    outcomes = outcomes_of(_job(fixture_device_plugin(), ids))
-
-    assert {"LD-001", "LD-050", "LD-060"} <= set(ids)
-    assert {check.kind for check in chosen} == {"library", "device"}
-    assert not {"LD-051", "LD-052"} & {check.id for check in chosen}  # on TF_InitPlugin
-    assert {o.verdict for o in outcomes.values()} == {Verdict.PASSED}

@@ -20,7 +20,7 @@ def suite(monkeypatch):
     return Suite("filesystem", "any", ways=HOST, traits="writes", source="filesystem.h, {slot}")
 
 
-def test_a_docstring_is_the_rule(suite):
+def test_a_docstring_is_the_rule_and_a_check_may_differ_from_its_suite(suite):
     @suite.check("FS-998", "stat", "delete_file", severity=Severity.WARNING)
     def names_that_go(_):
         """What was deleted
@@ -45,10 +45,8 @@ def test_a_docstring_is_the_rule(suite):
     assert (stated.source, stated.severity) == ("filesystem.h, stat", Severity.WARNING)
     assert check.run is names_that_go
 
-
-def test_a_check_may_differ_from_its_suite(suite):
-    @suite.check("FS-998", level=Level.HARD, traits="", seconds=3)
-    def one(_):
+    @suite.check("FS-999", level=Level.HARD, traits="", seconds=3)
+    def differs(_):
         """It holds.
 
         Otherwise: It breaks.
@@ -56,9 +54,9 @@ def test_a_check_may_differ_from_its_suite(suite):
         Source: POSIX
         """
 
-    (check,) = suite.checks
-    assert (check.level, check.traits, check.seconds) == (Level.HARD, frozenset(), 3)
-    assert check.rule.source == "POSIX"
+    own = suite.checks[1]
+    assert (own.level, own.traits, own.seconds) == (Level.HARD, frozenset(), 3)
+    assert own.rule.source == "POSIX"
 
 
 @pytest.mark.parametrize(

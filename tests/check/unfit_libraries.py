@@ -9,13 +9,9 @@ import os
 
 from tests.discovery.elf_builder import ElfBuilder
 from tests.first_contact.conftest import build_misdeed
-from tests.fixtures.broken_libraries import LibraryBreaker
 from tests.fixtures.compiler import compile_object, link_library
-from tests.plugins.build import build_plugin
-from tests.plugins.matrix import variants
 
-_DAMAGES = {"LD-004": "text", "LD-005": "half", "LD-009": "program"}
-_M68K = 4
+_PROGRAM, _M68K = 2, 4
 _VISIBLE = '__attribute__((visibility("default")))'
 _DATA = f"{_VISIBLE} int TF_InitPlugin = 1;"
 _GRAPH = f"{_VISIBLE} void TF_InitGraph(void) {{}}"
@@ -34,9 +30,6 @@ _NEEDY = f"int from_there(void); {_VISIBLE} void TF_InitPlugin(void) {{ from_the
 
 def unfit_library(check_id, folder):
     """Make the file that a check must find wanting, in an empty folder."""
-    if check_id in _DAMAGES:
-        good = build_plugin(variants("filesystem")["good"], {"FIXTURE_SCHEME": "fixture"})
-        return LibraryBreaker(folder, good)(_DAMAGES[check_id])
     return _MAKERS[check_id](folder)
 
 
@@ -57,13 +50,17 @@ def _without_permission(folder):
     return path
 
 
-def _foreign(**differences):
+def _file(content):
     def make(folder):
-        path = folder / "libforeign.so"
-        path.write_bytes(ElfBuilder(**differences).build())
+        path = folder / "libfile.so"
+        path.write_bytes(content)
         return path
 
     return make
+
+
+def _foreign(**differences):
+    return _file(ElfBuilder(**differences).build())
 
 
 def _compiled(text, *options):
@@ -98,9 +95,12 @@ _MAKERS = {
     "LD-001": _missing,
     "LD-002": _directory,
     "LD-003": _without_permission,
+    "LD-004": _file(b"#!/bin/sh\nexit 1\n"),
+    "LD-005": _file(ElfBuilder().build()[:400]),
     "LD-006": _foreign(bits=32),
     "LD-007": _foreign(order=">"),
     "LD-008": _foreign(machine=_M68K),
+    "LD-009": _foreign(type=_PROGRAM),
     "LD-011": _compiled(_DATA),
     "LD-012": _compiled(_GRAPH),
     "LD-015": _versioned("libc.so.6", "GLIBC_2.999"),
@@ -121,5 +121,5 @@ _MAKERS = {
     "LD-122": _misdeed("FILTER_OPEN"),
     "SE-001": _compiled(_GRAPH),
 }
-UNFIT = frozenset({*_DAMAGES, *_MAKERS})
+UNFIT = frozenset(_MAKERS)
 """The checks that find such a file wanting."""

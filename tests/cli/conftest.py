@@ -8,16 +8,18 @@ from __future__ import annotations
 import json
 import os
 import sys
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pytest
 
+from modular_tf.cli.frame import Invocation
 from modular_tf.cli.fs.work import FileWork
 from modular_tf.cli.main import run
 from modular_tf.discovery import search
 from modular_tf.filesystem.location import Location
 from modular_tf.service.service import PluginService
-from tests.filesystem.memory_store import ESSENTIAL, MemoryStore, Only
+from tests.filesystem.memory_store import ESSENTIAL, MemoryStore, Only, filesystem_of
 from tests.fixtures.process_group import run_in_group
 
 
@@ -74,6 +76,23 @@ def mtf_process(tmp_path):
         return Ended(child.returncode, os.fsencode(child.stdout), child.stderr)
 
     return command
+
+
+@pytest.fixture
+def serving(monkeypatch):
+    """Have commands find a store in memory, with these operations besides the usual."""
+
+    def serve(store, *also):
+        @contextmanager
+        def session(_call):
+            with PluginService() as service:
+                service.load()
+                service.register_filesystem("mem", filesystem_of(store, also=also))
+                yield service
+
+        monkeypatch.setattr(Invocation, "session", session)
+
+    return serve
 
 
 class ObjectStore:

@@ -10,7 +10,6 @@ from modular_tf.check.outcome import Pass
 from modular_tf.check.sequences import Replay
 from modular_tf.cli.process import Exit
 from tests.check.building import DEFECT_VARIABLE, defective_plugin
-from tests.fixtures.matrices import BEYOND_THE_SAMPLE
 
 
 @pytest.mark.parametrize("words", [("--option", 'schemes=["am", ""]'), ("--root", "r://x")])
@@ -52,7 +51,7 @@ def words_again(mtf, tmp_path, monkeypatch):
     return run
 
 
-def test_the_command_that_repeats_a_check_has_what_was_asked_for(words_again):
+def test_the_command_that_repeats_a_check_has_what_was_asked_for(words_again, tmp_path, mtf):
     options = [
         ("--patience", "2.5"),
         ("--profile", "object-store"),
@@ -60,20 +59,14 @@ def test_the_command_that_repeats_a_check_has_what_was_asked_for(words_again):
         ("--option", "repeat=20"),
         ("--option", 'schemes=["defect"]'),
     ]
-
     again = words_again("--through-host", *(word for option in options for word in option))
-
     assert again[:2] == ["modular-tf", "check"]
     assert set(options) <= set(pairwise(again))
     assert "--through-host" in again
 
-
-def test_the_command_that_repeats_a_check_finds_it_in_the_same_settings(words_again, tmp_path, mtf):
     settings = tmp_path / "other.toml"
     settings.write_text('profile = "mine"\n[options]\nrepeat = 3\n[profiles.mine]\nabout = "x"\n')
-
     again = words_again("--settings", "other.toml", "--seed", "5")
-
     assert again[again.index("--settings") + 1] == str(settings)
     assert "--profile" not in again  # the file says so
     assert mtf(*again[1:]).code == Exit.NO
@@ -110,18 +103,3 @@ def test_a_random_sequence_is_replayed_call_by_call(mtf_process, monkeypatch, de
         assert ended.code not in {Exit.DONE, Exit.USAGE}  # it ends the process
     else:
         assert (ended.code, ended.lines) == (Exit.DONE, ["nothing is wrong in these 3 steps"])
-
-
-@BEYOND_THE_SAMPLE
-def test_a_random_sequence_that_fails_is_found_and_can_be_replayed(mtf, mtf_process, monkeypatch):
-    monkeypatch.setenv(DEFECT_VARIABLE, "FS-320")
-    options = ("--root", "defect://host/root", "--option", "longest_program=25")
-    words = (*options, "--only", "FS-320", "--option", "programs=300", "--seed", "0")
-
-    ended = mtf("check", defective_plugin("filesystem"), *words, "--json")
-    (plugin,) = ended.object["plugins"]
-
-    assert [check["verdict"] for check in plugin["checks"]] == ["failed"]
-    again = shlex.split(plugin["checks"][0]["calls"][-1].removeprefix("# "))
-    assert set(pairwise(options)) & set(pairwise(again)) >= {options[:2], options[2:]}
-    assert mtf_process(*again[1:]).code not in {Exit.DONE, Exit.USAGE}  # it may end the process

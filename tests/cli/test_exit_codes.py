@@ -39,15 +39,6 @@ def run(monkeypatch):
             f"modular-tf: {_INTERNAL} (run again with -v for the traceback)\n",
         ),
     ],
-    ids=[
-        "answer",
-        "operation",
-        "system",
-        "file",
-        "control characters",
-        "interrupt",
-        "our own fault",
-    ],
 )
 def test_the_exit_code_and_what_is_said(run, capsys, result, code, line):
     assert run(result) == code

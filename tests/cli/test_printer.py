@@ -31,57 +31,31 @@ def without_rich(monkeypatch):
         monkeypatch.setitem(sys.modules, name, None)
 
 
-def test_a_pipe_gets_tabs_and_no_headers(capfd):
-    Printer(json=False).table(("name", "state"), [("a", "loaded"), ("bb", None)])
-
-    assert capfd.readouterr().out == "a\tloaded\nbb\t\n"
-
-
-def test_a_pipe_gets_the_bytes_of_a_name_that_is_not_text(capfdbinary):
-    Printer(json=False).line("a\udcffb")
-
-    assert capfdbinary.readouterr().out == b"a\xffb\n"
-
-
-def test_a_pipe_gets_text_that_the_encoding_of_file_names_lacks_written_out(capfdbinary):
-    """As a hook of an installed package may return it."""
-    Printer(json=False).line("a\ud800b")
-
-    assert capfdbinary.readouterr().out == b"a\\ud800b\n"
-
-
-def test_control_characters_in_a_name_add_no_lines_or_fields_to_a_pipe(capfdbinary):
+def test_a_pipe_gets_tabs_and_one_line_for_each_row_whatever_is_in_it(capfdbinary):
     printer = Printer(json=False)
 
-    printer.table(("name", "state"), [("a\x1b[31m\tb\nc\x9b\udcff", "loaded")])
+    printer.table(("name", "state"), [("a\x1b[31m\tb\nc\x9b\udcff", "loaded"), ("bb", None)])
     printer.row(("a\tb", "c"))
     printer.line("a\r\nb")
+    printer.line("a\udcffb")  # a name that is not text
+    printer.line("a\ud800b")  # as a hook of an installed package may return it
 
     assert capfdbinary.readouterr().out.splitlines() == [
         b"a\\x1b[31m\\tb\\nc\\x9b\xff\tloaded",
+        b"bb\t",
         b"a\\tb\tc",
         b"a\\r\\nb",
+        b"a\xffb",
+        b"a\\ud800b",
     ]
 
 
-def test_a_row_for_a_terminal_has_spaces_between_its_cells():
-    assert on_terminal(lambda printer: printer.row(("a", "", "b"))) == "a  b\n"
-
-
 def test_a_terminal_gets_headers_and_columns_without_rich(without_rich):
-    rows = [("a", ""), ("long", "loaded")]
-    seen = on_terminal(lambda printer: printer.table(("name", "state"), rows))
+    def print_rows(printer):
+        printer.table(("name", "state"), [("a", ""), ("long", "loaded")])
+        printer.row(("a", "", "b"))
 
-    assert seen.splitlines() == ["NAME  STATE", "a", "long  loaded"]
-
-
-def test_a_terminal_gets_every_cell_by_rich():
-    rows = [("[red]a[/]", "loaded")]
-    seen = on_terminal(lambda printer: printer.table(("name", "state"), rows))
-
-    assert "NAME" in seen
-    assert "[red]a[/]" in seen  # a name is not markup
-    assert "loaded" in seen
+    assert on_terminal(print_rows).splitlines() == ["NAME  STATE", "a", "long  loaded", "a  b"]
 
 
 @pytest.mark.parametrize("extra", ["rich", "plain"])
@@ -90,12 +64,14 @@ def test_a_terminal_is_never_sent_control_characters(extra, request):
         request.getfixturevalue("without_rich")
 
     def print_hostile_names(printer):
-        printer.table(("name",), [("a\x1b]0;title\x07b",)])
+        printer.table(("name",), [("a\x1b]0;title\x07b",), ("[red]a[/]",)])
         printer.facts({"name": "a\x1b]0;title\x07b"})
         printer.line("x\x1b[2Jy\u202e\n")
 
     seen = on_terminal(print_hostile_names)
 
+    assert "NAME" in seen
+    assert "[red]a[/]" in seen  # a name is not markup
     assert "\x1b]0" not in seen
     assert "\x1b[2J" not in seen
     assert seen.count("a\\x1b]0;title\\x07b") == 2

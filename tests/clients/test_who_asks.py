@@ -1,14 +1,95 @@
 """Who asks the store: the plugin, where a library is told so, and else its own client."""
 
+from __future__ import annotations
+
+import json
 import sys
+from typing import Any, NamedTuple
 
 import pytest
 
-from tests.clients.conftest import ANOTHER, NOBODY, PLUGIN
+from tests.fixtures.clients import with_places
 
 # Which begins with Python 3.11; duckdb 1 makes `dir:/` of `dir://` in the URI of a database.
 HAS_DUCKDB_2 = sys.version_info >= (3, 11)
 pytestmark = [pytest.mark.emulator, pytest.mark.wild]
+PLUGIN, ANOTHER, NOBODY = "the plugin", "another client", "nobody"
+
+PREPARE = """
+import json, os, sys, urllib.request
+import fsspec
+import modular_tf as mtf
+
+service = mtf.PluginService()
+service.load()
+mtf.fsspec.register(service, clobber=True, schemes=["s3", "ram"], warn=False)
+fs = fsspec.filesystem("s3")
+bucket, store = sys.argv[1:]
+taken = {}
+
+def requests(method):
+    asked = urllib.request.Request(f"{store}/-/requests", method=method)
+    with urllib.request.urlopen(asked) as answer:
+        return json.load(answer)
+
+def take(name, step):
+    requests("DELETE")
+    value, error = None, None
+    try:
+        value = step()
+    except Exception as raised:
+        error = f"{type(raised).__name__}: {raised}"
+    taken[name] = (requests("GET")["agents"], value, error)
+
+def tell():
+    print("\\n" + json.dumps(taken))
+
+take("plugin", lambda: fs.exists(f"{bucket}/nothing"))
+"""
+
+
+class Steps(NamedTuple):
+    """What became of the steps of a child, by their names.
+
+    Attributes:
+        by: Who asked the store.
+        values: What they returned.
+        errors: What they raised.
+    """
+
+    by: dict[str, str]
+    values: dict[str, Any]
+    errors: dict[str, str]
+
+
+def _read(output):
+    taken = json.loads(output.splitlines()[-1])
+    ours = taken.pop("plugin")[0]
+    assert ours, "the plugin has asked the store nothing"
+    by = {
+        name: NOBODY if not agents else PLUGIN if agents == ours else ANOTHER
+        for name, (agents, _, _) in taken.items()
+    }
+    values = {name: value for name, (_, value, error) in taken.items() if error is None}
+    errors = {name: error for name, (_, _, error) in taken.items() if error is not None}
+    return Steps(by, values, errors)
+
+
+@pytest.fixture
+def take_steps(run_python, clients, wild_plugins, distant_s3, tmp_path):
+    """Run the steps that a program takes with a library, in a child; return what became of them."""
+    store = distant_s3
+    bucket = store.base_uri.removeprefix("s3://")
+    theirs = {"AWS_ENDPOINT_URL": store.endpoint, "AWS_ALLOW_HTTP": "true"}
+    environment = {**store.environment, **theirs, **with_places(wild_plugins.site_dir, clients)}
+
+    def run(program):
+        script = tmp_path / "steps.py"
+        script.write_text(f"{PREPARE}\n{program}\ntell()\n")
+        child = run_python(script, bucket, store.endpoint, env=environment, timeout=240)
+        return _read(child.stdout)
+
+    return run
 
 
 def test_pandas_and_pyarrow(take_steps):

@@ -62,6 +62,34 @@ def test_an_interrupt_at_any_moment_leaves_the_lock_free(run_forked):
     )
 
 
+def test_an_interrupt_of_work_on_many_files_leaves_no_lock(run_forked):
+    run_forked(
+        """
+        import itertools, random, signal
+        from types import SimpleNamespace
+        from modular_tf.concurrency.fork_lock import holds_lock
+        from modular_tf.filesystem.jobs import Job
+
+        class Interrupt(BaseException):
+            pass
+
+        def interrupt(*_):
+            raise Interrupt
+
+        signal.signal(signal.SIGALRM, interrupt)
+        dice, item = random.Random(1), SimpleNamespace(uri="")
+        for _ in range(500):
+            job = Job()
+            try:
+                signal.setitimer(signal.ITIMER_REAL, dice.uniform(1e-5, 1e-3))
+                job.run(lambda item: None, itertools.repeat(item, 1000))
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            except Interrupt:
+                assert not holds_lock()
+        """
+    )
+
+
 def test_a_child_has_what_its_thread_holds_and_nothing_of_others(run_forked):
     """Neither locks, nor attributes that another thread computes at the fork."""
     run_forked(

@@ -17,22 +17,13 @@ _MODES = ["-X dev -W error -b -b", "-OO -X utf8=0", "-X dev -X tracemalloc=5"]
 
 @pytest.mark.parametrize("flags", sampled(_MODES, _MODES[:2]))
 def test_all_works_and_nothing_is_said(flags, fixture_plugin, tmp_path):
+    """Also where memory that is fresh or freed is never zero by chance."""
     command = [sys.executable, *flags.split(), "-c", ALL, str(fixture_plugin("good"))]
-    child = run_in_group(command, cwd=tmp_path, env=os.environ, timeout=120)
+    environment = {**os.environ, "MALLOC_PERTURB_": "165"}
+    child = run_in_group(command, cwd=tmp_path, env=environment, timeout=120)
 
     ended = child.returncode, child.stdout, child.stderr
     assert ended == (0, "reached the end\n", ""), describe(child)
-
-
-def test_a_fault_of_the_application_is_still_reported(run_forked, fixture_plugin):
-    child = run_forked(
-        ALL + "sys.stdout.flush()\nimport ctypes; ctypes.string_at(0)\n",
-        fixture_plugin("good"),
-        status=-11,
-    )
-
-    assert child.stdout == "reached the end\n"
-    assert "Fatal Python error: Segmentation fault" in child.stderr
 
 
 def test_an_interpreter_within_the_interpreter_is_refused(run_python):

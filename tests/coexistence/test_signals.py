@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 _BEGIN = """
-import os, signal, subprocess, sys, threading, time
+import os, signal, subprocess, sys, threading
 from modular_tf.service.service import PluginService
 
 service = PluginService(plugin_paths=sys.argv[1:])
 service.load()
 fs = service.filesystem("restless")
 
-def send(number, times):
-    # From a thread of its own, each when the plugin waits for it.
+def send(number, times, is_over):
+    # From a thread of its own, each when the plugin waits for it. That of a child may come before.
     for came in range(times):
         while fs.get_file_size("restless://h/progress") != 1 + came:
-            time.sleep(0.001)
+            if is_over.wait(0.001):
+                return
         signal.pthread_kill(threading.main_thread().ident, number)
 
 def read(path, number):
-    sender = threading.Thread(target=send, args=(number, 2 if path == "stubborn" else 1))
+    is_over, times = threading.Event(), 2 if path == "stubborn" else 1
+    sender = threading.Thread(target=send, args=(number, times, is_over))
     sender.start()
     try:
         with fs.new_random_access_file("restless://h/" + path) as file:
             return file.read(0, 9)
     finally:
+        is_over.set()
         sender.join()
 """
 

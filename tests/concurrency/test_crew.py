@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import gc
 import itertools
 import os
 import signal
 import threading
 import time
-import weakref
 
 import pytest
 
 from modular_tf.concurrency import crew as crew_module
-from modular_tf.concurrency import threads
 from modular_tf.concurrency.crew import Crew, results_at_once
 from modular_tf.errors import CancelledError, FailedPreconditionError, ResourceExhaustedError
 
@@ -107,16 +104,6 @@ def test_a_long_call_learns_that_the_rest_was_given_up():
     assert ended.wait(5)
 
 
-def test_a_call_that_hangs_does_not_keep_who_leaves():
-    may_end, start = threading.Event(), time.monotonic()
-    try:
-        for _ in Crew(2).run(lambda n: n and may_end.wait(60), [0, 1, 2]):
-            break
-        assert time.monotonic() - start < 20
-    finally:
-        may_end.set()
-
-
 @pytest.mark.parametrize("threads", [0, 1, 3])
 def test_fewer_threads_than_wanted_do_the_work(threads, monkeypatch):
     started, start = [], crew_module.start_thread
@@ -187,23 +174,6 @@ def test_who_left_a_crew_need_not_wait_for_its_calls_and_may(monkeypatch):
         next(crew.run(str, range(2)))
 
 
-def test_what_calls_used_is_kept_by_nothing_when_they_have_ended():
-    class Memory:
-        """Stands for what the calls fill."""
-
-    def use():
-        memory = Memory()
-        for _ in Crew(2).run(lambda _: memory, range(4)):
-            pass
-        return weakref.ref(memory)
-
-    gc.disable()  # which would end a circle of objects, but late
-    try:
-        assert use()() is None
-    finally:
-        gc.enable()
-
-
 def no_thread_is_left(seconds=20):
     """Wait until the threads of all crews have ended; tell if they have."""
     end = time.monotonic() + seconds
@@ -248,31 +218,6 @@ def test_an_interrupt_between_any_two_steps_ends_all_threads(interrupt_after, in
         assert no_thread_is_left(), f"after interrupt {number}"
 
 
-def test_a_second_interrupt_while_the_crew_ends_leaves_its_threads_to_end(interrupt_after):
-    began, held, ended = threading.Event(), threading.Event(), []
-
-    def call(n):
-        began.set()
-        held.wait(30)
-        ended.append(n)
-
-    def first_interrupt():
-        if began.is_set():
-            interrupt_after(0.1)  # the second one comes while the calls under way are waited for
-            raise KeyboardInterrupt
-
-    crew = Crew(2, while_waiting=first_interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        list(crew.run(call, range(100)))
-    assert crew.is_working
-    held.set()
-
-    assert no_thread_is_left()
-    assert len(ended) <= 2
-    with pytest.raises(CancelledError):
-        crew.check()
-
-
 @pytest.mark.parametrize("in_order", [True, False])
 def test_no_memory_for_an_outcome_is_an_error_and_no_endless_wait(monkeypatch, in_order):
     outcome = crew_module.Outcome
@@ -309,34 +254,3 @@ def test_a_forked_child_that_goes_on_is_told_that_its_threads_are_missing():
 
     assert "forked" in told
     assert no_thread_is_left()
-
-
-def test_a_call_of_a_thread_whose_start_was_interrupted_is_waited_for(monkeypatch):
-    """The interrupt comes while Python waits for the first step of the thread."""
-    begun, may_end = threading.Event(), threading.Event()
-    ended = []
-    wait = threads._Started.wait
-
-    def call(n):
-        begun.set()
-        may_end.wait(30)
-        ended.append(n)
-
-    def interrupted(started):
-        wait(started)
-        begun.wait(30)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(crew_module, "_GRACE_S", 0.01)
-    crew = Crew(4)
-    with monkeypatch.context() as patch:
-        patch.setattr(threads._Started, "wait", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            list(crew.run(call, range(8)))
-
-    assert crew.is_working
-    assert ended == []
-    may_end.set()
-    crew.wait()
-    assert ended == [0]
-    assert not crew.is_working

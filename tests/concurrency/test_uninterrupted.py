@@ -144,47 +144,6 @@ def test_a_child_that_a_signal_handler_forks_does_the_work_anew(run_forked):
     )
 
 
-def test_a_child_that_is_forked_when_the_work_has_just_ended_does_not_wait_for_it(run_forked):
-    run_forked(
-        """
-        import os, signal, threading
-        from modular_tf.concurrency.threads import Work
-
-        children, may_end, main = [], threading.Event(), threading.main_thread()
-
-        class Waiting(list):
-            def __iter__(self):  # the work is over, and has not woken the one that waits
-                if threading.current_thread() is main:
-                    return super().__iter__()
-                signal.pthread_kill(main.ident, signal.SIGALRM)
-                while not children:
-                    pass
-                return super().__iter__()
-
-        def fork(*_):
-            pid = os.fork()
-            if not pid:
-                signal.signal(signal.SIGALRM, signal.SIG_DFL)
-                signal.alarm(20)
-            children.append(pid)
-
-        def call():
-            may_end.wait()
-            return "ended"
-
-        signal.signal(signal.SIGALRM, fork)
-        work = Work(call, "work", daemon=True)
-        work._waiting = Waiting()
-        may_end.set()
-        assert work.outcome() == "ended"
-        if not children[0]:
-            signal.alarm(0)
-            os._exit(0)
-        assert os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]) == 0
-        """
-    )
-
-
 def test_an_error_is_raised_for_the_first_that_waits_and_no_other_one_for_the_next():
     def fail():
         raise NotFoundError("not there")

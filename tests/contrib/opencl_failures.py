@@ -236,19 +236,6 @@ def refuse_operands(device):
     device.done(stream)
 
 
-def destroy_streams_in_use(device):
-    """From inside a callback: OpenCL and the thread that is left finish the rest."""
-    stream, other = device.create_stream().value, device.stream()
-    gate, log = device.held(stream), []
-    device.call_back(stream, lambda: device.destroy_stream(stream))
-    for _ in range(3):
-        device.call_back(stream, lambda: log.append("behind"))
-    device.create_stream_dependency(other, stream).must_be_ok()
-    gate.open()
-    device.done(other)
-    assert log == ["behind"] * 3
-
-
 def leave_to_the_end(device):
     """What nobody gives back goes with the device."""
     device.access.allocate(64)
@@ -269,7 +256,6 @@ else:
         lack_memory,
         fail_commands_later,
         refuse_operands,
-        destroy_streams_in_use,
         leave_to_the_end,
     ):
         with raw_device(LIBRARY) as one:

@@ -7,7 +7,6 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from modular_tf.check.device.session import DeviceLibrary, DeviceSession
-from modular_tf.check.filesystem.session import FilesystemSession
 from modular_tf.check.outcome import Pass
 from modular_tf.check.target import Target
 
@@ -16,21 +15,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from modular_tf.check.device.workspace import Workspace
-    from modular_tf.check.filesystem.workspace import FilesystemWorkspace
-
-
-@contextmanager
-def raw_filesystem(
-    library: str | Path, scheme: str, scratch: Path
-) -> Iterator[FilesystemWorkspace]:
-    """Make a filesystem, with a directory that goes with it."""
-    target = Target(str(library), "filesystem", Pass.RAW, scheme=scheme, scratch=str(scratch))
-    session = FilesystemSession(target)
-    try:
-        with session.workspace(SimpleNamespace(id="contrib")) as workspace:
-            yield workspace
-    finally:
-        session.close()
 
 
 @contextmanager

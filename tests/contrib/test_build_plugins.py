@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import runpy
 import subprocess
 
 import pytest
@@ -10,6 +12,7 @@ from modular_tf import PluginService
 from tests.contrib.built_plugin import CHECKOUT
 from tests.fixtures.machine import DEVELOPER_ENVIRONMENT
 
+CONTRIB = CHECKOUT / "contrib"
 OPTIONS = (
     "-DMTF_POSIX_SCHEMES=disk",
     "-DMTF_RAM_SCHEME=ramfs",
@@ -90,3 +93,17 @@ def test_opencl_is_left_out_where_it_is_not(tmp_path, is_here):
     for name in ("opencl_device", "opencl_kernels"):
         assert (name in made) == is_here
         assert (f"{name} is left out" in done.stderr) != is_here
+
+
+# -- contrib/try_in_tensorflow, which needs a TensorFlow, that the tests do not have -------------
+
+
+def test_it_tries_every_plugin_with_options_that_exist():
+    """CMake takes an option that nobody reads without an error."""
+    builds = runpy.run_path(str(CONTRIB / "try_in_tensorflow"))["BUILDS"]  # which runs nothing else
+
+    assert set(builds) == {path.parent.name for path in CONTRIB.glob("*/CMakeLists.txt")}
+    for name, options in builds.items():
+        text = (CONTRIB / name / "CMakeLists.txt").read_text(encoding="utf-8")
+        given = {option.removeprefix("-D").partition("=")[0] for option in options}
+        assert given <= set(re.findall(r"set\((MTF_\w+) ", text))

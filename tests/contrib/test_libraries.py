@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import subprocess
-from collections import Counter
 
 import pytest
 
-from modular_tf import PluginService
 from modular_tf.loading.filesystem_tables import FILESYSTEM_OPS
 from tests.contrib.built_plugin import built_plugin, installed_plugin
 
@@ -20,14 +18,6 @@ ENTRIES = {
     "opencl_kernels": "TF_InitKernel",
 }
 INSTALLED = ("posix_filesystem", "ram_filesystem", "host_device")
-OF_STATUSES = {
-    "TF_NewStatus",
-    "TF_DeleteStatus",
-    "TF_SetStatus",
-    "TF_SetStatusFromIOError",
-    "TF_GetCode",
-    "TF_Message",
-}
 
 
 def path_of(name):
@@ -49,13 +39,6 @@ def test_a_library_shows_its_entry_point_and_needs_no_library_of_a_host(name):
     assert not [line for line in needed if "tensorflow" in line or "modular_tf" in line]
 
 
-@pytest.mark.parametrize("name", INSTALLED)
-def test_a_library_without_kernels_asks_for_statuses_alone(name):
-    undefined = output_of("nm", "-D", "--undefined-only", path_of(name))
-
-    assert {line.split()[-1] for line in undefined if "TF_" in line} <= OF_STATUSES
-
-
 @pytest.mark.parametrize(
     ("scheme", "lacking"),
     [
@@ -72,17 +55,3 @@ def test_a_filesystem_leaves_to_the_host_what_the_host_does_as_well(service, sch
     assert {slot for slot in slots if not tables.offers(slot)} == {
         "flush_caches", *lacking, *others,
     }  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("name", "more"), [("host_kernels", {"Max": 20, "Sum": 20}), ("opencl_kernels", {})]
-)
-def test_each_type_of_each_operation_has_a_kernel(name, more):
-    """Sums and maxima have one for each type of their indices, too."""
-    with PluginService() as service:
-        service.load(str(built_plugin(name)))
-        kernels = service.kernels(plugin=name)
-
-    types = {(each.op, each.constraint_pairs) for each in kernels}
-    expected = {"Add": 7, "AddV2": 10, "Cast": 121, "MatMul": 2, "Relu": 10, **more}
-    assert Counter(op for op, _ in types) == expected

@@ -2,24 +2,7 @@
 
 from __future__ import annotations
 
-from modular_tf import PluginService
 from tests.contrib.opencl_plugin import TWO_DEVICES
-
-
-def test_a_missing_loader_is_named(opencl_library, tmp_path):
-    """The same plugin, linked with a library that is nowhere."""
-    library = tmp_path / opencl_library.name
-    content = opencl_library.read_bytes()
-    assert content.count(b"libOpenCL.so.1") == 1
-    library.write_bytes(content.replace(b"libOpenCL.so.1", b"libOpenCL.so.0"))
-    with PluginService(plugin_paths=[library], bundled=False) as service:
-        service.load()
-        (plugin,) = service.plugins()
-        devices = service.devices()
-    assert (plugin.state.value, devices) == ("rejected", [])
-    (reason,) = plugin.reasons
-    assert reason.rule == "LD-013"
-    assert "needs libOpenCL.so.0" in reason.message
 
 
 def test_devices_are_listed_and_arrays_travel_between_both_plugins(run_python, opencl_library):

@@ -10,7 +10,6 @@ import pytest
 
 from modular_tf.errors import (
     FailedPreconditionError,
-    InvalidArgumentError,
     ModularTFError,
     NotFoundError,
 )
@@ -49,14 +48,6 @@ def test_a_file_that_reports_a_wrong_size_is_copied_whole(disk, source):
     for target in ("new", OTHER):
         disk.fs.copy_file(source, disk.uri(target))
         assert disk.read(target) == Path(source).read_bytes()
-
-
-def test_a_pipe_is_written_to(disk):
-    os.mkfifo(disk / "pipe")
-    reader = os.open(disk / "pipe", os.O_RDONLY | os.O_NONBLOCK)
-    disk.call("copy_file", FILE, "pipe")
-    assert os.read(reader, 99) == CONTENT
-    os.close(reader)
 
 
 def test_holes_stay_holes_beyond_two_gibibytes(disk):
@@ -163,13 +154,6 @@ def test_a_copy_through_another_name_of_the_file_does_nothing(disk):
     assert disk.read(FILE) == CONTENT
     assert (disk / "link").is_symlink()
     assert (disk / "hard").samefile(disk / FILE)
-
-
-def test_a_copy_takes_the_longest_name(disk):
-    disk.call("copy_file", FILE, "n" * 255)
-    assert disk.read("n" * 255) == CONTENT
-    with pytest.raises(InvalidArgumentError):
-        disk.call("copy_file", FILE, "n" * 256)
 
 
 @pytest.mark.parametrize("spare", [0, 20])

@@ -8,9 +8,6 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
-from modular_tf.device.memory.memory_settings import MemorySettings
-from modular_tf.device.platform import load_device_platform
-from modular_tf.device.registry import DeviceRegistry
 from tests.device.controlled_plugin import ControlledPlugin
 from tests.fixtures.compiler import compile_object, link_library
 
@@ -33,27 +30,16 @@ def await_ends():
 
 class LifetimePlugin(ControlledPlugin):
     def __init__(self, path):
-        super().__init__(path, "life_")
+        super().__init__(path, "lifetime", "life_")
 
     @contextmanager
     def platform(self, memory=None):
         """Load the plugin's platform; in the end nothing is held and it is closed."""
-        platform = load_device_platform(
-            self.library, plugin_name="lifetime", memory=lambda _: memory or MemorySettings()
-        )
-        try:
-            yield platform
-        finally:
-            self.let_all_go()
-            platform.close()
-
-    @contextmanager
-    def devices(self, memory=None):
-        """Load the plugin, with what a user decided, and yield its two devices."""
-        with self.platform(memory) as platform:
-            registry = DeviceRegistry()
-            registry.register(platform, plugin="lifetime")
-            yield registry.devices("LIFETIME")
+        with self.load(memory) as platform:
+            try:
+                yield platform
+            finally:
+                self.let_all_go()
 
     def hold(self, name, most=1000):
         """Let the next calls of a function wait at its begin, or with "work" what streams do."""
@@ -83,4 +69,4 @@ class LifetimePlugin(ControlledPlugin):
     @property
     def faults(self):
         """What was used after it had been given back, or given back out of order."""
-        return self.call("faults", result=ctypes.c_char_p).decode().splitlines()
+        return self.text_of("faults").splitlines()

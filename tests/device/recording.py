@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import ctypes
-from contextlib import contextmanager
 from enum import IntEnum
 from pathlib import Path
 
-from modular_tf.device.platform import load_device_platform
-from modular_tf.device.registry import DeviceRegistry
 from tests.device.controlled_plugin import ControlledPlugin
 from tests.fixtures.compiler import compile_object, link_library
 
@@ -36,23 +33,12 @@ def build_recording_plugin(name="librecording.so"):
 
 class RecordingPlugin(ControlledPlugin):
     def __init__(self, path):
-        super().__init__(path, "record_")
-
-    @contextmanager
-    def devices(self, memory=None):
-        """Load the plugin, with what a user decided, and yield its two devices."""
-        settings = None if memory is None else lambda _: memory
-        with load_device_platform(
-            self.library, plugin_name="recording", memory=settings
-        ) as platform:
-            registry = DeviceRegistry()
-            registry.register(platform, plugin="recording")
-            yield registry.devices("RECORDING")
+        super().__init__(path, "recording", "record_")
 
     @property
     def calls(self):
         """What was called, in order."""
-        return self.call("log", result=ctypes.c_char_p).decode().splitlines()
+        return self.text_of("log").splitlines()
 
     def count(self, slot):
         """Return how often a slot was called."""

@@ -33,7 +33,6 @@ struct Failure {
 struct Steering {
   std::vector<Patch> patches;
   std::vector<Failure> failures;
-  bool silent[kTables] = {};
   int pointer[kTables] = {};
   bool count_untouched = false;
   int count = 2;
@@ -64,7 +63,6 @@ template <class Struct>
 Struct* deliver(Table table, Struct filled, Struct* lent) {
   const int kind = steering.pointer[table];
   Struct* target = kind == kOwn ? reinterpret_cast<Struct*>(own_memory[table]) : lent;
-  if (steering.silent[table]) filled.struct_size = target->struct_size;
   std::memcpy(target, &filled, sizeof filled);
   for (const Patch& patch : steering.patches) {
     if (patch.table != table) continue;
@@ -193,11 +191,9 @@ EXPORT void steer_fail(const char* operation, int code, const char* message) {
   steering.failures.push_back({operation, code, message});
 }
 
-EXPORT void steer_silent(int table) { steering.silent[table] = true; }
 EXPORT void steer_pointer(int table, int kind) { steering.pointer[table] = kind; }
 EXPORT void steer_count(int count) { steering.count = count; }
 EXPORT void steer_count_untouched() { steering.count_untouched = true; }
 EXPORT void steer_failing_ordinal(int ordinal) { steering.failing_ordinal = ordinal; }
 EXPORT const char* steer_log() { return steering.log.c_str(); }
 EXPORT const char* steer_text(const char* text) { return strdup(text); }
-EXPORT void* steer_data() { return own_memory; }

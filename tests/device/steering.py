@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from ctypes import c_char_p, c_size_t, c_uint64, c_void_p
+from ctypes import c_size_t, c_uint64, c_void_p
 from pathlib import Path
 
 from modular_tf.abi.layouts import layout
-from modular_tf.device.platform import load_device_platform
 from modular_tf.loading.device_dialect import HOSTED
-from modular_tf.loading.device_loader import RefusedDevicePluginError
 from tests.device.controlled_plugin import ControlledPlugin
 from tests.fixtures.compiler import compile_object, link_library
 
@@ -35,7 +33,7 @@ def build_steered_plugin():
 
 class SteeredPlugin(ControlledPlugin):
     def __init__(self, path):
-        super().__init__(path, "steer_")
+        super().__init__(path, "steered", "steer_")
 
     def set_field(self, table, name, value):
         """Put a value over a field after the plugin has filled its struct."""
@@ -51,10 +49,6 @@ class SteeredPlugin(ControlledPlugin):
         """Let a function fail with a code, or throw."""
         self.call("fail", operation, int(code), message)
 
-    def leave_size(self, table):
-        """Leave a struct_size as the host has set it."""
-        self.call("silent", TABLES.index(table))
-
     def point(self, table, to):
         """Make the pointer to a struct NULL, one to the plugin's own struct, or a wild one."""
         self.call("pointer", TABLES.index(table), _POINTERS.index(to))
@@ -66,30 +60,14 @@ class SteeredPlugin(ControlledPlugin):
         else:
             self.call("count", count)
 
-    def fail_ordinal(self, ordinal):
-        """Let create_device fail for one ordinal; -1 for none."""
-        self.call("failing_ordinal", ordinal)
-
     def text(self, text):
         """Return the address of a string in the plugin's memory."""
         return self.call("text", text, result=c_void_p)
 
     @property
-    def data(self):
-        """The address of memory of the plugin that is no code."""
-        return self.call("data", result=c_void_p)
-
-    @property
     def calls(self):
         """What the host called, in order."""
-        return self.call("log", result=c_char_p).decode().split()
-
-    def load(self):
-        return load_device_platform(self.library, plugin_name="steered")
-
-    def refusal(self):
-        """Load the plugin, which must be refused, and return the error."""
-        return refusal_of(self.load)
+        return self.text_of("log").split()
 
     def refused_for(self):
         """Return the ids of the errors for which the plugin is refused, in order."""
@@ -99,13 +77,3 @@ class SteeredPlugin(ControlledPlugin):
         """Return the ids of the warnings with which the plugin is accepted."""
         with self.load() as platform:
             return [found.rule_id for found in platform.warnings]
-
-
-def refusal_of(load):
-    """Load a platform, which must be refused, and return the error."""
-    try:
-        platform = load()
-    except RefusedDevicePluginError as error:
-        return error
-    platform.close()
-    raise AssertionError("the plugin was accepted")

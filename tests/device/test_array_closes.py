@@ -86,16 +86,3 @@ def test_while_a_device_is_closed_nobody_sees_what_it_still_writes(host_device, 
 
     np.testing.assert_array_equal(np.from_dlpack(array), VALUES * 0)
     use(array)
-
-
-@pytest.mark.parametrize("memory", ["host", "unified"])
-def test_views_that_are_released_end_nothing_and_owners_cannot_be_released(host_device, memory):
-    before = host_memories(host_device)
-    array = host_device.put(VALUES, memory=memory)
-    assert not hasattr(array.owner, "release")
-    with array.memory.view as view:
-        assert view.nbytes == VALUES.nbytes
-    array.memory.view.release()
-
-    assert host_memories(host_device) == before + 1
-    np.testing.assert_array_equal(np.from_dlpack(array), VALUES)

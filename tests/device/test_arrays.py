@@ -12,7 +12,6 @@ import pytest
 from modular_tf.abi.dlpack_elements import ELEMENT_TYPES
 from modular_tf.device.device import DeviceArray
 from modular_tf.errors import InvalidArgumentError, OutOfMemoryError
-from tests.dlpack.packing_model import DTYPES, lane_values, packed, padded
 
 MIB = 1 << 20
 OF_NUMPY = [element for element in ELEMENT_TYPES if element.module is not None]
@@ -22,24 +21,20 @@ def pattern(n_bytes):
     return (bytes(range(251)) * (n_bytes // 251 + 1))[:n_bytes]
 
 
-@pytest.mark.parametrize(
-    ("memory", "n_bytes"),
-    [
+def test_bytes_come_back_as_they_were(cpu):
+    for memory, n_bytes in (
         ("device", 0),
-        ("device", 1),
         ("device", 17 * MIB),  # more than one piece
-        *((memory, n_bytes) for memory in ("host", "unified") for n_bytes in (0, 4096)),
-    ],
-)
-def test_bytes_come_back_as_they_were(cpu, memory, n_bytes):
-    data = pattern(n_bytes)
-    source = bytearray(data)
-    with cpu.put(source, memory=memory) as there:
-        source[:] = bytes(n_bytes)
-        assert (there.shape, there.dtype, there.nbytes) == ((n_bytes,), "uint8", n_bytes)
-        assert there.to_bytes() == data
-        assert there.to_memoryview() == data
-        assert there.to_numpy().tobytes() == data
+        ("host", 4096),
+        ("unified", 0),
+    ):
+        data = pattern(n_bytes)
+        source = bytearray(data)
+        with cpu.put(source, memory=memory) as there:
+            source[:] = bytes(n_bytes)
+            assert (there.shape, there.dtype, there.nbytes) == ((n_bytes,), "uint8", n_bytes)
+            assert there.to_bytes() == there.to_memoryview() == data
+            assert there.to_numpy().tobytes() == data
 
 
 @pytest.mark.parametrize("element", OF_NUMPY, ids=lambda element: element.name)
@@ -62,17 +57,12 @@ VALUES = {
     "fortran": np.asfortranarray(np.arange(6, dtype="i8").reshape(2, 3)),
     "broadcast": np.broadcast_to(np.float64(2.5), (3, 4)),
     "empty": np.zeros((0, 3), "c16"),
-    "empty inside": np.zeros((2, 0, 5), "i2"),
     "0-d": np.array(7, "u4"),
     "scalar": np.float16(1.5),
-    "slice": np.arange(5)[3:3],
-    "backwards": np.arange(24).reshape(2, 3, 4)[::-1, ::-2, ::-3],
     "transposed part": np.arange(24).reshape(4, 6)[::2, 1::2].T,
-    "fortran backwards": np.asfortranarray(np.arange(24).reshape(2, 3, 4))[::-1],
     "overlapping": np.lib.stride_tricks.sliding_window_view(np.arange(9, dtype="i2"), 4),
     "misaligned": np.zeros((3, 4), [("a", "i1"), ("b", "f4")])["b"],
     "64 dimensions": np.zeros((0,) * 64, "i1"),
-    "empty backwards": np.empty((3, 0), order="F")[::-1],
 }
 
 
@@ -147,26 +137,18 @@ def test_numpy_is_not_needed(run_python):
         import pytest
         from array import array
         from modular_tf import PluginService
-        from modular_tf.dlpack import from_dlpack
 
         with PluginService() as service:
             service.load("host_device")
             device = service.device("CPU:0")
-            for memory in ("device", "host", "unified"):
-                there = device.put(b"abcd", memory=memory)
-                assert there.to_memoryview().tolist() == [97, 98, 99, 100]
-                assert there.copy_to(device).to_bytes() == b"abcd"
-                assert memoryview(from_dlpack(there, device="cpu")) == b"abcd"
-                there.copy_from(memoryview(b"dcba")[::-1])
-                assert device.put(memoryview(there.to_host())[::-1]).to_bytes() == b"dcba"
-                with pytest.raises(ModuleNotFoundError):
-                    there.to_numpy()
-            room = device.empty((2,), "float32")
-            room.copy_from(array("f", [1.5, -2]))
-            assert room.to_memoryview().tolist() == [1.5, -2.0]
+            there = device.put(array("f", [1.5, -2]))
+            there.copy_from(array("f", [2.5, -2])[::-1])
+            assert there.copy_to(device).to_memoryview().tolist() == [-2.0, 2.5]
+            assert device.put(memoryview(there.to_host())[::-1]).tolist() == [2.5, -2.0]
+            with pytest.raises(ModuleNotFoundError):
+                there.to_numpy()
             for name in ("bfloat16", "int4"):
-                small = device.empty((3, 5), name)
-                assert small.dtype == device.put(small).dtype == name
+                assert device.put(device.empty((3, 5), name)).dtype == name
         """
     )
 
@@ -193,6 +175,16 @@ def test_a_tensor_in_another_order_is_put_in_c_order(cpu, turn):
         assert there.to_bytes() == values.tobytes()
 
 
+def test_a_negation_still_to_be_done_is_refused_before_anything_is_copied(cpu):
+    values = np.arange(3, dtype="f4")
+    lazy = Producer(values.__dlpack__)
+    lazy.is_neg = lambda: True  # as torch's tensors say
+
+    for copy in (cpu.put, cpu.put(values).copy_from):
+        with pytest.raises(InvalidArgumentError, match=r"use tensor.resolve_neg\(\)$"):
+            copy(lazy)
+
+
 def test_into_given_memory(cpu):
     values = np.arange(12, dtype="f4").reshape(3, 4)
     with cpu.put(values) as there:
@@ -215,12 +207,9 @@ def test_into_given_memory(cpu):
     ("found", "error", "says"),
     [
         (np.array([1], ">i4"), InvalidArgumentError, "other byte order; give"),
-        (np.zeros((0, 3), ">f8"), InvalidArgumentError, "other byte order; give"),
-        (np.array(1, ">f4"), InvalidArgumentError, "other byte order; give"),
         (memoryview(np.array([1, 2], ">u2")), InvalidArgumentError, "'>H'"),
         (np.array(["x"]), InvalidArgumentError, "U1"),
         (np.array([None]), InvalidArgumentError, "O"),
-        (np.zeros(2, "M8[s]"), InvalidArgumentError, "datetime"),
         (np.zeros(2, [("a", "i4")]), InvalidArgumentError, "i4"),
         (memoryview(b"12345678").cast("P"), InvalidArgumentError, "'P'"),
         (None, TypeError, "NoneType"),
@@ -235,7 +224,6 @@ def test_what_is_no_array_is_refused(cpu, found, error, says):
     ("device", "capsule", "says"),
     [
         ((5, 0), None, r"'Producer' object .* unknown DLPack device \(5, 0\)"),
-        ((99, 0), None, "unknown DLPack device"),
         ((1, 0), "no capsule", "'Producer' object .* gave nothing to take"),
         ((12, 0), None, "gave nothing to take"),
     ],
@@ -270,16 +258,6 @@ def test_what_no_array_can_be_is_refused(cpu):
         cpu.empty(1 << 60, "int8")
     assert isinstance(caught.value, MemoryError)
     assert cpu.put(b"still works").to_bytes() == b"still works"
-
-
-@pytest.mark.parametrize("memory", ["device", "host", "unified"])
-def test_room_is_as_large_as_what_it_describes(cpu, memory):
-    for dtype in DTYPES:
-        with cpu.empty((3, 5), dtype, memory=memory) as room:
-            assert room.nbytes == len(room.memory) == len(room.to_bytes())
-            layout = padded if room.is_padded else packed
-            assert room.nbytes == len(layout(dtype, lane_values(dtype, 15)))
-            assert cpu.put(room).dlpack_dtype == dtype
 
 
 def test_an_array_describes_itself(cpu):

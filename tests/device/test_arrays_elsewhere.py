@@ -10,9 +10,6 @@ from modular_tf.abi.dlpack_devices import HOST
 from modular_tf.errors import (
     ClosedError,
     InternalError,
-    InvalidArgumentError,
-    ModularTFError,
-    OutOfMemoryError,
 )
 from modular_tf.service.service import PluginService
 
@@ -30,18 +27,11 @@ def service(fixture_device_plugin):
 
 
 @pytest.fixture
-def faulty(fixture_device_plugin):
-    """Return the first device of a variant of the fixture plugin."""
-    services = []
-
-    def first_device(variant):
-        services.append(PluginService(bundled=False))
-        services[-1].load(str(fixture_device_plugin(variant)))
-        return services[-1].device("FIXTURE:0")
-
-    yield first_device
-    for made in services:
-        made.close()
+def faulty(request, fixture_device_plugin):
+    """Return the first device of the variant of the fixture plugin that the test names."""
+    with PluginService(bundled=False) as service:
+        service.load(str(fixture_device_plugin(request.param)))
+        yield service.device("FIXTURE:0")
 
 
 # -- between devices ------------------------------------------------------------------------------
@@ -50,10 +40,8 @@ def faulty(fixture_device_plugin):
 @pytest.mark.parametrize(
     ("from_", "to"),
     [
-        ("NPU:0", "NPU:0"),
         ("NPU:0", "NPU:1"),
         ("NPU:1", "DSP:0"),
-        ("CPU:0", "DSP:1"),
         ("DSP:1", "CPU:0"),
     ],
 )
@@ -69,21 +57,13 @@ def test_copies_between_devices(service, from_, to):
             assert service.device(to).put(here).to_bytes() == bytes(n_bytes)
 
 
-@pytest.mark.parametrize("memory", ["host", "unified"])
-def test_copies_from_memory_of_the_host(service, memory):
-    here = service.device("CPU:0").put(VALUES, memory=memory)
-    there = here.copy_to(service.device("NPU:0"))
-    np.testing.assert_array_equal(there.to_numpy(), VALUES)
-    back = service.device("CPU:0").put(there, memory=memory)
-    np.testing.assert_array_equal(np.from_dlpack(back), VALUES)
-
-
-def test_work_on_the_compute_stream_comes_before_copies(service):
-    device = service.device("CPU:0")
-    with device.empty(1 << 20, "uint8") as there:
-        for value in range(1, 9):
-            device.context.compute.memset(there.memory, value)
-            assert set(there.to_bytes()) == {value}
+def test_copies_from_memory_of_the_host(service):
+    for memory in ("host", "unified"):
+        here = service.device("CPU:0").put(VALUES, memory=memory)
+        there = here.copy_to(service.device("NPU:0"))
+        np.testing.assert_array_equal(there.to_numpy(), VALUES)
+        back = service.device("CPU:0").put(there, memory=memory)
+        np.testing.assert_array_equal(np.from_dlpack(back), VALUES)
 
 
 def test_a_copy_on_the_device_says_that_it_is_one(service):
@@ -171,69 +151,14 @@ def test_memory_of_the_host_outlives_its_service_and_is_no_target(service, memor
     assert_closed(there, service.device("NPU:0"))
 
 
-def test_memory_goes_back_at_once(service):
-    device = service.device("CPU:0")
-    device.context.compute.block_until_done()  # it keeps what tests before have used
-    before = device.allocator_stats().bytes_in_use
-    there = device.put(bytes(1 << 20))
-    taken = there.__dlpack__(max_version=(1, 0))
-    copy = there.copy_to(device)
-    assert device.allocator_stats().bytes_in_use == before + (2 << 20)
-    copy.to_bytes()
-    copy.close()
-    assert device.allocator_stats().bytes_in_use == before + (1 << 20)
-    there.close()
-    del there
-    assert device.allocator_stats().bytes_in_use == before + (1 << 20)
-    del taken
-    assert device.allocator_stats().bytes_in_use == before
-
-
 # -- failures -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("variant", "error", "says"),
-    [
-        ("allocate-null", OutOfMemoryError, "96 bytes"),
-        ("event-error", ModularTFError, "ERROR"),
-        ("stream-status-bad", ModularTFError, "an earlier kernel failed"),
-        ("create-stream-fails", ModularTFError, "no stream is left"),
-    ],
-)
-def test_a_failing_put_says_why(faulty, variant, error, says):
-    device = faulty(variant)
-    for _ in range(2):
-        with pytest.raises(error, match=says):
-            device.put(VALUES)
-
-
+@pytest.mark.parametrize("faulty", ["copies-fail"], indirect=True)
 def test_a_failing_copy_back_leaves_the_array(faulty):
-    there = faulty("copies-fail").put(VALUES)
+    there = faulty.put(VALUES)
     for read in (there.to_numpy, there.to_bytes, there.to_host):
         with pytest.raises(InternalError, match="a bus error"):
             read()
     assert not there.closed
     there.copy_from(VALUES)
-
-
-class Negated:
-    """A tensor of torch's whose elements are not negated yet."""
-
-    def __dlpack_device__(self):
-        return VALUES.__dlpack_device__()
-
-    def __dlpack__(self, **wishes):
-        return VALUES.__dlpack__(**wishes)
-
-    def is_neg(self):
-        return True
-
-
-def test_a_negation_still_to_be_done_is_refused_before_anything_is_copied(service):
-    device = service.device("CPU:0")
-    array = device.put(VALUES)
-
-    for copy in (device.put, array.copy_from):
-        with pytest.raises(InvalidArgumentError, match=r"use tensor.resolve_neg\(\)$"):
-            copy(Negated())

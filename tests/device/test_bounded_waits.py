@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 import threading
 from contextlib import contextmanager
 
@@ -66,18 +65,3 @@ def test_signal_handlers_reach_a_wait(host_device, held, what):
     }
     with pytest.raises(Interrupted), interrupting():
         waits[what]()
-
-
-def test_streams_may_be_made_in_the_middle_of_a_wait_for_the_device(host_device):
-    streams = [host_device.create_stream() for _ in range(3)]
-
-    def make(_frame, event, _argument):  # as another thread would, or a signal handler
-        if event == "call" and len(streams) < 100:
-            streams.append(host_device.create_stream())
-
-    sys.setprofile(make)
-    try:
-        host_device.synchronize(60)
-    finally:
-        sys.setprofile(None)
-    assert len(streams) > 3

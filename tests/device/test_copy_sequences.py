@@ -70,22 +70,18 @@ def event_number(recording):
     return recording.calls[-1].split()[-1]
 
 
-@pytest.mark.parametrize("size", [16, 0])
-def test_put_and_to_bytes_are_these_copies(recording, device, size):
-    memcpy = size > 0
-    array = device.put(bytes(range(size)))
+def test_put_and_to_bytes_are_these_copies(recording, device):
+    device.put(bytes(16))
     creations = [call for call in recording.calls if call.startswith("create_stream")]
     assert creations == ["create_stream"] * 4 + ["create_stream_dependency s2 s1"]
     recording.clear()
-    array = device.put(bytes(range(size)))
-    calls = [call for call in recording.calls if "alloc" not in call]
-    expected = TO_DEVICE[: 1 + memcpy] + TO_DEVICE[2:]
-    assert [call[:12] for call in calls[: len(expected)]] == [call[:12] for call in expected]
+    array = device.put(bytes(range(16)))
+    calls = [call.split()[0] for call in recording.calls if "alloc" not in call]
+    assert calls[:4] == [call.split()[0] for call in TO_DEVICE]
     recording.clear()
-    assert array.to_bytes() == bytes(range(size))
+    assert array.to_bytes() == bytes(range(16))
     number = next(call for call in recording.calls if call.startswith("record_event")).split()[-1]
-    expected = [call.replace("e1", number) for call in TO_HOST if memcpy or "memcpy" not in call]
-    assert recording.calls[: len(expected)] == expected
+    assert recording.calls[: len(TO_HOST)] == [call.replace("e1", number) for call in TO_HOST]
 
 
 @pytest.mark.parametrize("size", [16, 0])
@@ -137,6 +133,12 @@ def test_across_platforms_through_the_host(recording, second):
         "destroy_event e1",
         *(f"other:{call}" for call in TO_DEVICE),
     ]
+    calls = copied_across(recording, second, 0)
+    assert [call.split()[0] for call in calls] == [
+        "other:create_stream_dependency",
+        "other:create_event",
+        "other:record_event",
+    ]
 
 
 def test_across_platforms_piece_by_piece(recording, second, monkeypatch):
@@ -155,12 +157,4 @@ def test_across_platforms_piece_by_piece(recording, second, monkeypatch):
         "get_event_status e3",
         "other:get_event_status e2",
         "other:memcpy_htod s2 8",
-    ]
-
-
-def test_across_platforms_without_a_byte(recording, second):
-    assert copied_across(recording, second, 0) == [
-        "other:create_stream_dependency s2 s1",
-        "other:create_event",
-        "other:record_event s2 e1",
     ]

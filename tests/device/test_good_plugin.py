@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from modular_tf.abi.layouts import layout
+from modular_tf.device.registry import DeviceRegistry
 from modular_tf.errors import ClosedError, NotFoundError
 from modular_tf.loading.device_dialect import HOSTED
 
@@ -14,14 +18,11 @@ TEAR_DOWN = [
 ]
 
 
-def test_is_accepted_without_warnings(platform):
+def test_is_accepted_without_warnings_and_counting_creates_no_device(steered, platform):
     assert platform.warnings == ()
     assert (platform.platform, platform.device_type) == ("STEERED_PLATFORM", "STEERED")
     assert (platform.priority, platform.plugin) == (220, "steered")
     assert platform.tables.dialect is HOSTED
-
-
-def test_is_initialised_as_tensorflow_does_and_counting_creates_no_device(steered, platform):
     assert steered.calls == ["init", "create_device_fns", "create_stream_executor"]
     assert platform.device_count() == 2
     assert steered.calls[3:] == ["get_device_count"]
@@ -94,3 +95,41 @@ def test_tables_fault_when_written(in_child):
         "    print(os.waitstatus_to_exitcode(os.wait()[1]), flush=True)\n"
     )
     assert lines == ["-11"] * 4
+
+
+# -- several threads ----------------------------------------------------------------------------
+
+THREADS = 8
+
+
+def together(task):
+    """Run `task` in several threads that start at the same time; return what they returned."""
+    barrier = threading.Barrier(THREADS)
+
+    def run():
+        barrier.wait()
+        return task()
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        return [future.result() for future in [pool.submit(run) for _ in range(THREADS)]]
+
+
+def test_a_device_is_created_once_and_one_object_for_all_threads(steered, platform):
+    details = together(lambda: platform.device_details(0))
+    assert len({id(entry) for entry in details}) == 1
+    assert steered.calls.count("create_device:0") == 1
+
+    registry = DeviceRegistry()
+    registry.register(platform, plugin="steered")
+    listings = together(registry.devices)
+    assert len({tuple(map(id, devices)) for devices in listings}) == 1
+
+
+def test_loading_and_closing_in_parallel_keeps_init_and_destroy_in_pairs(steered):
+    def load_and_close():
+        with steered.load() as platform:
+            return platform.device_count()
+
+    assert together(load_and_close) == [2] * THREADS
+    relevant = [call for call in steered.calls if call in {"init", "destroy_platform"}]
+    assert relevant == ["init", "destroy_platform"] * (len(relevant) // 2)

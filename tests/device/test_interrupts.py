@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 import weakref
+from contextlib import suppress
 from functools import partial
 
 import pytest
 
-from modular_tf.concurrency.threads import start_thread
 from modular_tf.device.platform import load_device_platform
+from modular_tf.errors import InternalError
 from tests.device.conftest import device_of
-from tests.device.lifetimes import await_ends
-from tests.fixtures.interrupts import Interrupt, interrupt, points
+from tests.device.recording import Callbacks
+from tests.fixtures.interrupts import interrupt, points
 
 SIZE = 4096
 
@@ -60,73 +62,27 @@ def test_what_the_plugin_has_is_held(lifetime, monkeypatch, name, is_full):
         assert point > 1
 
 
-def test_an_interrupted_wait_lets_nothing_go(lifetime):
+@pytest.mark.parametrize("end", [False, True], ids=["a wait", "the end of a stream"])
+def test_an_interrupted_wait_lets_nothing_go(lifetime, end):
     with lifetime.devices() as [device, _]:
         for point in points():
-            stream, memory, buffer = device.create_stream(), device.allocate(SIZE), Buffer(SIZE)
+            streams, memory, buffer = [device.create_stream()], device.allocate(SIZE), Buffer(SIZE)
             lifetime.hold("work")
-            stream.memcpy_dtoh(buffer, memory)
+            streams[0].memcpy_dtoh(buffer, memory)
             watched = weakref.ref(buffer)
             del memory, buffer
             soon = threading.Timer(0.01, lifetime.let_go, ["work"])
             soon.start()
-            go_on = interrupt(stream.block_until_done, point=point)
+            go_on = interrupt(streams.clear if end else streams[0].block_until_done, point=point)
             assert not (lifetime.outstanding and watched() is None)
             soon.join()
-            stream.block_until_done()
-            assert watched() is None
-            assert lifetime.alive("device memory") == 0
-            if not go_on:
-                break
-
-
-def test_an_interrupted_end_of_a_stream_lets_nothing_go(lifetime):
-    with lifetime.devices() as [device, _]:
-        for point in points():
-            stream, memory = [device.create_stream()], device.allocate(SIZE)
-            lifetime.hold("work")
-            stream[0].memset(memory, 1)
-            del memory
-            soon = threading.Timer(0.01, lifetime.let_go, ["work"])
-            soon.start()
-            go_on = interrupt(stream.clear, point=point)
-            soon.join()
             device.synchronize()
+            for stream in streams:
+                stream.block_until_done()
+                assert watched() is None
+                assert lifetime.alive("device memory") == 0
             if not go_on:
                 break
-
-
-def test_an_interrupted_wait_at_the_end_of_a_stream_does_not_lose_it(lifetime, monkeypatch):
-    def interrupted(*_):
-        raise Interrupt
-
-    with lifetime.devices() as [device, _]:
-        stream = device.create_stream()
-        stream.memset(device.allocate(SIZE), 1)
-        monkeypatch.setattr("modular_tf.device.streams.stream._is_done", interrupted)
-        stream.close()
-        assert lifetime.alive("stream") == 0
-
-
-@pytest.mark.parametrize("point", ["before", "after"])
-def test_an_interrupted_end_of_host_memory_is_finished_by_a_close(lifetime, monkeypatch, point):
-    def interrupted(thread):
-        if point == "after":
-            start_thread(thread)
-        raise Interrupt
-
-    platform = load_device_platform(lifetime.library, plugin_name="lifetime")
-    memory = device_of(platform).allocate_host(SIZE)
-    view = memory.view
-    memory.close()
-    platform.close()
-    with monkeypatch.context() as patched:
-        patched.setattr("modular_tf.device.device_core.start_thread", interrupted)
-        del memory, view
-    platform.close()
-    await_ends()
-    assert lifetime.left == {}
-    assert platform._live.holders == set()
 
 
 CREATED = {
@@ -185,3 +141,22 @@ def test_an_interrupted_close_is_finished_by_the_next(lifetime, what):
         if not go_on:
             break
     assert point > 10
+
+
+@pytest.mark.parametrize("plugin", ["host_device", "recording"])
+def test_an_interrupted_callback_is_called_or_forgotten(request, plugin):
+    if plugin == "recording":
+        request.getfixturevalue(plugin).call_back(Callbacks.AT_ONCE)
+    device = request.getfixturevalue({"recording": "device"}.get(plugin, plugin))
+    for point in points():
+        stream, called = device.create_stream(), []
+        more = interrupt(lambda: stream.add_callback(lambda: called.append(1)), point=point)  # noqa: B023
+        with suppress(InternalError):  # the interrupt, where it came in the callback
+            stream.block_until_done()
+        end = time.monotonic() + 60
+        while stream._callbacks is not None and stream._callbacks._functions:
+            assert time.monotonic() < end, point
+        if not more:
+            assert called
+            break
+    assert point

@@ -74,33 +74,19 @@ def test_arguments_of_work_have_their_kinds(cpu):
         memory.part(np.int64(2**63 - 10), np.int64(100))  # whose sum overflows
 
 
-class Whole:
-    """A whole number of nobody's."""
-
-    def __init__(self, value):
-        self._value = value
-
-    def __index__(self):
-        return self._value
-
-
-@pytest.mark.parametrize("number", [np.uint8, np.int64, Whole])
-def test_whole_numbers_of_every_kind_are_sizes_offsets_and_values(cpu, number):
+def test_whole_numbers_of_numpy_are_sizes_offsets_and_values(cpu):
     """numpy's short ones do not hold what is added to them, and cffi takes none without int()."""
     memory, other, data = cpu.allocate(1024), cpu.allocate(1024), bytearray(range(8)) * 128
-    four, eight = number(4), number(8)
+    four, eight = np.uint8(4), np.uint8(8)
     with cpu.create_stream() as stream:
         stream.memset(memory, eight)
         stream.memset(memory, four, eight, eight)
         stream.memset32(memory, four, eight, offset=eight)
-        stream.memset32(memory, four, offset=eight)
         stream.mem_zero(memory, offset=eight)
         stream.memcpy_htod(memory, data, eight, four)
-        stream.memcpy_dtod(other, memory, source_offset=eight)
         stream.memcpy_dtod(other, memory, eight, target_offset=four)
         stream.memcpy_dtoh(data, memory, eight, four)
         cpu.memcpy_htod(memory, data, eight, four)
-        cpu.memcpy_dtod(other, memory, source_offset=eight)
         cpu.memcpy_dtod(other, memory, eight, target_offset=four)
         cpu.memcpy_dtoh(data, memory, eight, four)
         stream.block_until_done()

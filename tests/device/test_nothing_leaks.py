@@ -9,6 +9,8 @@ ROUND = 120
 _COUNT = f"""
 import sys
 from modular_tf.device.streams import stream as host_callback
+from modular_tf.service.service import PluginService
+from tests.device.recording import RecordingPlugin
 from tests.fixtures.memory_in_use import growth, join_threads
 
 host_callback._IDLE_NS = 1_000_000  # threads end when work does
@@ -32,44 +34,34 @@ def use(device, n):
             for one in (stream, event, timer, memory, pinned, unified, part):
                 one.close()
 
-def judge(device):
-    def one_round():
-        use(device, {ROUND})
-        join_threads()
-        forget()
-
-    print(*growth(one_round))
-"""
-
-_SUBJECTS = """
-from modular_tf.service.service import PluginService
-from tests.device.recording import RecordingPlugin
-
-recording = RecordingPlugin(sys.argv[1])
-forget = recording.clear
-
-with recording.devices() as [device, _]:
-    judge(device)
-    assert recording.allocated == 0
-
-with PluginService() as service:
-    service.load("host_device")
-    device = service.device("CPU:0")
-    judge(device)
-    assert device.allocator_stats().bytes_in_use == 0
-
-def use(_, n):
+def load(_, n):
     for _ in range(n // 10):
         with recording.devices() as [first, second]:
             kept = [first.create_stream(), second.allocate(8), first.create_timer()]
             kept[0].record_event().wait()
 
-judge(None)
+def judge(work, device):
+    def one_round():
+        work(device, {ROUND})
+        join_threads()
+        recording.clear()
+
+    print(*growth(one_round))
+
+recording = RecordingPlugin(sys.argv[1])
+with recording.devices() as [device, _]:
+    judge(use, device)
+    assert recording.allocated == 0
+with PluginService() as service:
+    service.load("host_device")
+    judge(use, service.device("CPU:0"))
+    assert service.device("CPU:0").allocator_stats().bytes_in_use == 0
+judge(load, None)
 """
 
 
 def test_nothing_is_left(run_python, recording_library):
-    child = run_python(_COUNT + _SUBJECTS, recording_library, env=COUNTED)
+    child = run_python(_COUNT, recording_library, env=COUNTED)
     grown = [Growth(*map(int, line.split())) for line in child.stdout.splitlines()]
 
     assert len(grown) == 3

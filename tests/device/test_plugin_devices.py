@@ -45,7 +45,7 @@ def test_a_count_is_asked_at_each_listing(steered, platform):
 def test_a_failing_ordinal_does_not_hide_the_others(steered, platform):
     registry = DeviceRegistry()
     registry.register(platform, plugin="steered")
-    steered.fail_ordinal(0)
+    steered.failing_ordinal(0)
     first, second = registry.devices()
     assert second.hardware_name == "Steered 2000"
     with pytest.raises(UnavailableError, match=r"STEERED:0: .*the cable is loose") as caught:
@@ -59,10 +59,10 @@ def test_a_failing_ordinal_does_not_hide_the_others(steered, platform):
 
 def test_a_failed_device_is_tried_again_and_never_destroyed(steered):
     platform = steered.load()
-    steered.fail_ordinal(0)
+    steered.failing_ordinal(0)
     with pytest.raises(UnavailableError):
         platform.device_details(0)
-    steered.fail_ordinal(-1)
+    steered.failing_ordinal(-1)
     assert platform.device_details(0).vendor == "Nobody"
     platform.close()
     assert steered.calls.count("create_device:0") == 2

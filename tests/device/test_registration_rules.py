@@ -7,69 +7,31 @@ from types import SimpleNamespace
 
 import pytest
 
-from modular_tf.abi.layouts import layout
 from modular_tf.abi.status_codes import Code
 from modular_tf.device.platform import load_device_platform
 from modular_tf.errors import PluginError
-from modular_tf.loading.device_dialect import HOSTED
 from tests.device.steering import RAISES_INT, RAISES_STANDARD_EXCEPTION, TABLES
 
 PARAMS, PLATFORM, FNS, DEVICE_FNS, EXECUTOR, _ = TABLES
-TIMERS = ["create_timer", "destroy_timer", "start_timer", "stop_timer"]
-UNIFIED = ["unified_memory_allocate", "unified_memory_deallocate"]
-UNCHECKED_COPIES = ["memcpy_dtod", "sync_memcpy_dtod"]
-FILLS = ["mem_zero", "memset", "memset32"]  # TensorFlow's host needs them, this one does not
-OPTIONAL = {*UNIFIED, *TIMERS, *UNCHECKED_COPIES, "block_host_until_done"}
-SLOTS = [slot.name for slot in layout(EXECUTOR, HOSTED).slots]
-REQUIRED = [name for name in SLOTS if name not in {*OPTIONAL, *FILLS}]
-REQUIRED_FNS = [
-    "create_device",
-    "destroy_device",
-    "create_device_fns",
-    "destroy_device_fns",
-    "create_stream_executor",
-    "destroy_stream_executor",
-]
 DETAILS = ["get_numa_node", "get_memory_bandwidth", "get_gflops"]
 FLAGS = ["supports_unified_memory", "use_bfc_allocator", "force_memory_growth"]
-NO_CODE = [8, 0x4141414141414141, 0xFFFFFFFFFFFFFFF8]
-GOOD_NAMES = [b"A", b"GPU", b"MY_DEVICE", b"X__"]
-BAD_NAMES = [b"", b"gpu", b"PROBE1", b"NPU-X", b"A/B", b"A:B", b"_GPU", b"Probe", b"GPU\n", b"\xff"]
+GOOD_NAMES = [b"A", b"MY_DEVICE", b"X__"]
+BAD_NAMES = [b"", b"gpu", b"PROBE1", b"NPU-X", b"_GPU", b"GPU\n", b"\xff"]
 
-
-def without(*slots):
-    return dict.fromkeys(slots, 0)
-
-
+# One row for what a rule says; tests/plugins/matrix.toml has each slot and each struct.
 ACCEPTED = [
-    (PARAMS, {"struct_size": 0}, "SE-005"),
-    (PLATFORM, {"struct_size": 0}, "SE-011"),
-    (FNS, {"struct_size": 0}, "SE-017"),
-    (DEVICE_FNS, {"struct_size": 0}, "SE-022"),
-    (EXECUTOR, {"struct_size": 0}, "SE-024"),
     (PLATFORM, {"struct_size": 40}, None),  # sizeof, not the macro
     (PLATFORM, {"struct_size": 44}, "SE-031"),
-    (EXECUTOR, {"struct_size": 320}, "SE-031"),
     (DEVICE_FNS, {"struct_size": 48}, "SE-031"),
     *((PARAMS, {f"{part}_version": 7}, "SE-006") for part in ("major", "minor", "patch")),
     *((PLATFORM, {flag: 2}, "SE-016") for flag in FLAGS),
-    (FNS, without("create_timer_fns", "destroy_timer_fns"), None),
-    (FNS, without("create_timer_fns"), "SE-020"),
-    (FNS, without("destroy_timer_fns"), "SE-020"),
-    (DEVICE_FNS, without(*DETAILS), None),
-    *((EXECUTOR, without(slot), "SE-033") for slot in FILLS),
-    *((EXECUTOR, without(slot), "SE-027") for slot in UNCHECKED_COPIES),
-    *((EXECUTOR, without(slot), "SE-028") for slot in TIMERS),
-    (EXECUTOR, without(*TIMERS, "block_host_until_done"), None),
-    (EXECUTOR, without(UNIFIED[0]), None),
-    (EXECUTOR, without(UNIFIED[1]), None),
 ]
 REFUSED = [
-    *((PLATFORM, {"name": address}, "SE-012") for address in (0, 0x1000)),
-    *((PLATFORM, {"type": address}, "SE-014") for address in (0, 0x1000)),
-    *((FNS, without(slot), "SE-018") for slot in REQUIRED_FNS),
-    (FNS, without("get_device_count"), "SE-019"),
-    *((EXECUTOR, without(slot), "SE-025") for slot in REQUIRED),
+    (PLATFORM, {"name": 0x1000}, "SE-012"),
+    (PLATFORM, {"type": 0x1000}, "SE-014"),
+    (FNS, {"create_device": 0}, "SE-018"),
+    (FNS, {"get_device_count": 0}, "SE-019"),
+    (EXECUTOR, {"allocate": 0}, "SE-025"),
 ]
 
 
@@ -113,25 +75,11 @@ def test_names_have_capitals_and_underscores(steered, field, rule):
         assert steered.warned_of() == [], text
 
 
-def test_the_required_slots_are_tensorflows():
-    numbers = [index for index, name in enumerate(SLOTS) if name in {*REQUIRED, *FILLS}]
-    # device-abi B2, by slot number
-    assert numbers == [*range(4), *range(6, 17), 21, 22, 24, 25, 27, *range(29, 34)]
-
-
-@pytest.mark.parametrize("missing", UNIFIED)
+@pytest.mark.parametrize("missing", ["unified_memory_allocate", "unified_memory_deallocate"])
 def test_unified_memory_needs_both_functions(steered, missing):
     spoil(steered, PLATFORM, {"supports_unified_memory": 1})
-    spoil(steered, EXECUTOR, without(missing))
+    spoil(steered, EXECUTOR, {missing: 0})
     assert steered.refused_for() == ["SE-026"]
-
-
-def test_details_without_functions_are_not_known(steered):
-    spoil(steered, DEVICE_FNS, without(*DETAILS))
-    with steered.load() as platform:
-        details = platform.device_details(0)
-    assert (details.numa_node, details.memory_bandwidth, details.gflops) == (None, None, None)
-    assert details.warnings == ()
 
 
 def test_slots_past_the_announced_size_count_as_null(steered):
@@ -141,34 +89,13 @@ def test_slots_past_the_announced_size_count_as_null(steered):
     assert "host_callback is NULL" in error.message
 
 
-def test_untouched_sizes_are_no_fault(steered):
-    tables = [PLATFORM, FNS, EXECUTOR, DEVICE_FNS]
-    for table in tables:  # one more each time
-        steered.leave_size(table)
-        assert steered.warned_of() == []
-    with steered.load() as platform:
-        for table in (platform.tables.platform, platform.tables.executor):
-            assert table.value("struct_size") == layout(table.layout.name, HOSTED).struct_size
-        assert platform.device_count() == 2
-
-
-def test_slots_must_be_code(in_child):
-    """In a child process, which ends where one is called."""
-    slots = [(FNS, slot) for slot in ["get_device_count", *REQUIRED_FNS]]
-    slots += [(EXECUTOR, slot) for slot in ("allocate", "memcpy_dtod", "host_callback")]
-    slots += [(DEVICE_FNS, slot) for slot in DETAILS]
-    lines = in_child(
-        f"for table, slot in {slots}:\n"
-        f"    for wild in [*{NO_CODE}, steered.data]:\n"
-        "        steered.call('reset')\n"
-        "        steered.set_field(table, slot, wild)\n"
-        "        print(table, slot, *steered.refused_for())\n"
-        f"steered.call('reset')\n"
-        f"steered.set_field('{PARAMS}', 'destroy_platform', steered.data)\n"
-        "print(*steered.refused_for(), steered.calls[-1])\n"
-    )
-    wild = [f"{table} {slot} SE-029" for table, slot in slots for _ in (*NO_CODE, "data")]
-    assert lines == [*wild, "SE-029 destroy_platform_fns"]
+@pytest.mark.parametrize(
+    ("table", "slot"),
+    [(FNS, "get_device_count"), (DEVICE_FNS, "get_gflops"), (EXECUTOR, "host_callback")],
+)
+def test_slots_must_be_code(steered, table, slot):
+    steered.set_field(table, slot, 0x4141414141414141)
+    assert steered.refused_for() == ["SE-029"]
 
 
 # -- functions that fail -----------------------------------------------------------------------
@@ -196,7 +123,7 @@ def test_a_failing_entry_point_is_an_error_and_nothing_is_torn_down(steered):
 
 
 def test_a_refused_plugin_is_torn_down_in_tensorflows_order_whatever_throws(steered):
-    spoil(steered, EXECUTOR, without("allocate"))
+    spoil(steered, EXECUTOR, {"allocate": 0})
     steered.fail("destroy_stream_executor", RAISES_STANDARD_EXCEPTION, "still in use")
     error = steered.refusal()
     assert [found.rule_id for found in error.violations] == ["SE-025", "SE-032"]
@@ -218,8 +145,8 @@ def test_a_refused_plugin_is_torn_down_in_tensorflows_order_whatever_throws(stee
 def test_a_refusal_has_every_violation_and_survives_pickling(steered):
     spoil(steered, PARAMS, {"destroy_platform": 0, "minor_version": 9})
     spoil(steered, PLATFORM, {"type": steered.text(b"gpu")})
-    spoil(steered, FNS, without("destroy_device", "get_device_count"))
-    spoil(steered, EXECUTOR, without("allocate"))
+    spoil(steered, FNS, {"destroy_device": 0, "get_device_count": 0})
+    spoil(steered, EXECUTOR, {"allocate": 0})
     error = steered.refusal()
     rules = ["SE-006", "SE-009", "SE-015", "SE-018", "SE-019", "SE-025"]
     assert [found.rule_id for found in error.violations] == rules
@@ -238,31 +165,3 @@ def test_a_refusal_has_every_violation_and_survives_pickling(steered):
 
 
 # -- device-abi A6: plugins that assign a fresh struct to *params, or point to their own --------
-
-
-@pytest.mark.parametrize(
-    ("table", "to"),
-    [
-        (PLATFORM, "null"),
-        (FNS, "null"),
-        *((t, "own") for t in (PLATFORM, FNS, DEVICE_FNS, EXECUTOR)),
-    ],
-)
-def test_replaced_structs_are_followed_with_a_warning(steered, table, to):
-    steered.point(table, to)
-    with steered.load() as platform:
-        assert [found.rule_id for found in platform.warnings] == ["SE-007"]
-        assert platform.platform == "STEERED_PLATFORM"
-        assert platform.device_count() == 2
-    assert steered.calls[-2:] == ["destroy_platform", "destroy_platform_fns"]
-
-
-def test_wild_pointers_to_structs_are_refused(in_child):
-    tables = [PLATFORM, FNS, DEVICE_FNS, EXECUTOR]
-    lines = in_child(
-        f"for table in {tables}:\n"
-        "    steered.call('reset')\n"
-        "    steered.point(table, 'nowhere')\n"
-        "    print(*steered.refused_for())\n"
-    )
-    assert ["SE-008" in line.split() for line in lines] == [True] * len(tables)

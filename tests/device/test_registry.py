@@ -1,10 +1,9 @@
-"""The registry of devices: who serves, under which names; test_registry_model.py has the rest."""
+"""The registry of devices: who serves, under which names."""
 
 from __future__ import annotations
 
 import pytest
 
-from modular_tf.device.device import Device
 from modular_tf.device.factory import PythonDeviceFactory
 from modular_tf.device.registry import DeviceRegistry, FactoryState, PhysicalDevice
 from modular_tf.errors import (
@@ -56,6 +55,7 @@ def test_cpu_comes_first_then_the_order_of_registration():
     add(registry, "CPU", priority=60)
     add(registry, "APU")
     assert names(registry) == ["CPU:0", "NPU:0", "NPU:1", "GPU:0", "APU:0"]
+    assert registry.devices()[2] is registry.device("NPU:1") is registry.device("/device:NPU:1")
     assert names(registry, "NPU") == ["NPU:0", "NPU:1"]
     assert names(registry, "TPU") == []
 
@@ -130,15 +130,6 @@ def test_visible_devices_are_renumbered_in_the_written_order():
     ]
 
 
-def test_a_device_is_one_object():
-    registry = DeviceRegistry()
-    add(registry, "GPU", count=2)
-    device = registry.device("GPU:1")
-    assert isinstance(device, Device)
-    assert registry.device("/device:GPU:1") is device
-    assert registry.devices()[1] is device
-
-
 def test_an_unknown_device_lists_the_known_ones():
     registry = DeviceRegistry(visible="GPU:3")
     add(registry, "GPU", count=3)
@@ -195,7 +186,7 @@ def python_factory(*arguments, **options):
 
 def test_a_factory_takes_the_place_of_another():
     registry = DeviceRegistry()
-    old, new = python_factory("GPU", count=1), python_factory("GPU", count=2)
+    old, new = python_factory("GPU", count=1), python_factory("GPU", priority=300, count=2)
     registration = registry.registration_of(old, plugin="p")
     registry.enter(registration)
     add(registry, "XPU")
@@ -208,37 +199,13 @@ def test_a_factory_takes_the_place_of_another():
     assert names(registry) == ["GPU:0", "GPU:1", "XPU:0"]
     assert registry.listed_devices(old) == []
     assert registry.listed_devices(new) == registry.devices("GPU")
+    add(registry, "GPU", "RIVAL", priority=250)
+    assert registry.device("GPU:0").factory is new  # by the rank of its own
+    with pytest.raises(AlreadyExistsError, match="RIVAL"):
+        registry.fulfil(registration, python_factory("GPU", "RIVAL"))
+
     registry.leave(registration)
     registry.leave(registration)
-    assert names(registry) == ["XPU:0"]
-
-
-@pytest.mark.parametrize("is_registered", [True, False])
-def test_a_registration_takes_the_position_of_another_and_enters_once(is_registered):
-    registry = DeviceRegistry()
-    old, new = (registry.registration_of(python_factory("GPU"), plugin="p") for _ in range(2))
-    if is_registered:
-        registry.enter(old)
-    add(registry, "XPU")
-    for _ in range(2):
-        registry.enter(new, instead_of=old)
-        registry.leave(old)
-
-    entered = [status.registration for status in registry.factories()]
-    assert (entered.index(new), len(entered)) == (0 if is_registered else 1, 2)
+    assert names(registry) == ["XPU:0", "GPU:0"]
     with pytest.raises(ClosedError, match="is closed"):
-        registry.enter(old)
-
-
-def test_a_factory_takes_a_place_of_its_own_rank_and_no_taken_name():
-    registry = DeviceRegistry()
-    add(registry, "GPU", "FIRST", priority=200)
-    registration = registry.registration_of(python_factory("GPU", "SECOND", 100), plugin="p")
-    registry.enter(registration)
-    new = python_factory("GPU", "SECOND", 300)
-    registry.fulfil(registration, new)
-    assert registry.device("GPU:0").factory is new
-
-    with pytest.raises(AlreadyExistsError, match="FIRST"):
-        registry.fulfil(registration, python_factory("GPU", "FIRST"))
-    assert registry.device("GPU:0").factory is new
+        registry.enter(registration)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 
 import pytest
@@ -38,28 +37,23 @@ def test_the_plugins_timer(recording):
             timer.start(stream)
             timer.stop(stream)
             assert timer.nanoseconds == 1234
-        assert [call for call in recording.calls if "event" not in call] == [
-            "create_timer_fns",
-            "create_timer",
-            "start_timer s1 t1",
-            "stop_timer s1 t1",
-            "nanoseconds t1",
-            "destroy_timer t1",
-        ]
-        for one in (device, second):
-            one.create_timer()
-    slots = ("create_timer_fns", "destroy_timer_fns", "destroy_timer")
-    assert [recording.count(slot) for slot in slots] == [1, 1, 3]
+        second.create_timer().close()
+    assert [call for call in recording.calls if "timer" in call or "nanoseconds" in call] == [
+        "create_timer_fns",
+        "create_timer",
+        "start_timer s1 t1",
+        "stop_timer s1 t1",
+        "nanoseconds t1",
+        "destroy_timer t1",
+        "create_timer",
+        "destroy_timer t2",
+        "destroy_timer_fns",
+    ]
 
 
-@pytest.mark.parametrize(
-    "create",
-    [lambda device: device.create_timer(), lambda device: HostClockTimer(device.executor)],
-    ids=["its own", "the host's clock"],
-)
-def test_the_host_devices_timer_measures(host_device, create):
+def test_the_hosts_clock_measures(host_device):
     stream, pause = host_device.create_stream(), 0.01
-    with create(host_device) as timer:
+    with HostClockTimer(host_device.executor) as timer:
         timer.start(stream)
         stream.add_callback(lambda: time.sleep(pause))
         timer.stop(stream)
@@ -80,22 +74,6 @@ def test_the_hosts_clock_stands_in(recording, left_out):
             timer.stop(stream)
             assert timer.nanoseconds >= 0
         assert not {"create_timer", "start_timer"} & {call.split()[0] for call in recording.calls}
-
-
-def test_the_hosts_clock_waits_for_the_stream(recording, clocked):
-    stream, timer, found = clocked.create_stream(), clocked.create_timer(), []
-    timer.start(stream)
-    recording.say_of_events(EventStatus.PENDING)
-    timer.stop(stream)
-    recording.clear()
-    reader = threading.Thread(target=lambda: found.append(timer.nanoseconds))
-    reader.start()
-    while not recording.count("get_event_status"):
-        assert reader.is_alive()
-    assert found == []
-    recording.say_of_events(EventStatus.COMPLETE)
-    reader.join()
-    assert found[0] >= 0
 
 
 @pytest.mark.parametrize("failure", ["without calling back", "ERROR"])
@@ -128,17 +106,3 @@ def test_a_timer_is_read_after_its_stop_and_before_its_close(any_device):
             use(stream)
     with pytest.raises(ClosedError), timer:
         pass
-
-
-@pytest.mark.parametrize("fails", ["start", "stop"])
-def test_a_timer_that_could_not_go_on_has_no_older_time(clocked, fails):
-    stream, closed, timer = clocked.create_stream(), clocked.create_stream(), clocked.create_timer()
-    closed.close()
-    timer.start(stream)
-    timer.stop(stream)
-    with pytest.raises(ClosedError):
-        getattr(timer, fails)(closed)
-    if fails == "start":
-        timer.stop(stream)
-    with pytest.raises(FailedPreconditionError, match="not been started"):
-        _ = timer.nanoseconds

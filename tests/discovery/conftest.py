@@ -36,16 +36,17 @@ def compile_library(tmp_path):
     return lambda name, *source_and_options: compile_into(tmp_path, name, *source_and_options)
 
 
-def make_candidate(path):
-    """Return a candidate for a path, as if the caller had named it."""
+def make_candidate(path, source=Source.ARGUMENT, *, distribution=None):
+    """Return a file as a search would find it."""
     text = os.fspath(path)
+    found = Path(text).stat() if Path(text).exists() else None
     return Candidate(
         path=text,
         real_path=os.path.realpath(text),
-        source=Source.ARGUMENT,
-        origin="argument",
-        distribution=None,
-        identity=(0, 0),
+        source=source,
+        origin="test",
+        distribution=distribution,
+        identity=(found.st_dev, found.st_ino) if found else (0, 0),
         name=Path(text).name,
     )
 

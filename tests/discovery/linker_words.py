@@ -5,22 +5,15 @@ from __future__ import annotations
 import re
 import subprocess
 from functools import cache
-from typing import NamedTuple
 
 from modular_tf.discovery.linking.dynamic_linker import running_program
 
 _PLACE = "/nowhere"
 
 
-class LinkerWords(NamedTuple):
-    """Subdirectories that come before each directory."""
-
-    subdirectories: tuple[str, ...]
-
-
 @cache
-def linker_words():
-    """Have the linker look for a library that is not there."""
+def subdirectories():
+    """Return what comes before each directory; the linker looks for a library that is not there."""
     path, linker, _ = running_program()
     environment = {"LD_DEBUG": "libs", "LD_LIBRARY_PATH": _PLACE, "LD_PRELOAD": "libnowhere.so"}
     done = subprocess.run(
@@ -30,4 +23,4 @@ def linker_words():
     assert found is not None
     searched = found[1].split(":")
     below = [one.removeprefix(f"{_PLACE}/") for one in searched[: searched.index(_PLACE)]]
-    return LinkerWords(tuple(dict.fromkeys(below)))
+    return tuple(dict.fromkeys(below))

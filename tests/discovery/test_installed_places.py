@@ -135,26 +135,6 @@ def test_a_record_that_cannot_be_read_or_has_no_bound(record, rule, tmp_path):
 # -- drop-in directories
 
 
-@pytest.mark.parametrize("environment", [{"XDG_DATA_HOME": "data"}, {"HOME": "~"}, {"HOME": "."}])
-def test_the_users_directory_is_never_below_the_working_directory(
-    environment, tmp_path, monkeypatch
-):
-    for base in ("data", "~/.local/share", ".local/share"):
-        put(tmp_path / base / "modular_tf" / "plugins" / "libx.so")
-    monkeypatch.chdir(tmp_path)
-    for variable in ("HOME", "XDG_DATA_HOME"):
-        monkeypatch.delenv(variable)
-    for variable, value in environment.items():
-        monkeypatch.setenv(variable, value)
-    result = discover(SearchPaths.of_process(environment=environment))
-
-    assert not [path for path, _ in found(result) if path.startswith(str(tmp_path))]
-    (problem,) = (p for p in result.problems if p.origin in environment)
-    ((name, value),) = environment.items()
-    assert problem.rule == "LD-105"
-    assert problem.message == f"{name} is ignored: expected an absolute path, found {value!r}"
-
-
 def test_without_a_home_no_directory_of_the_user_is_searched(tmp_path, monkeypatch):
     def getpwuid(uid):
         raise KeyError(uid)

@@ -64,16 +64,3 @@ def test_a_file_that_every_source_finds_is_one_candidate(tmp_path):
         Source.ARGUMENT,
         *Source,
     ]
-
-
-def test_copies_of_one_library_are_several_candidates_each_time(tmp_path):
-    for name in ("a/libx.so", "b/libx#2.so", "c/libx.so", "d/x.so.2.1"):
-        (tmp_path / name).parent.mkdir()
-        (tmp_path / name).write_bytes(b"same")
-    folders = tuple(str(tmp_path / name) for name in "abcd")
-    paths = SearchPaths(arguments=folders, python_path=(str(tmp_path),))
-
-    result = discover(paths)
-
-    assert [candidate.name for candidate in result.candidates] == ["x", "x#2", "x#3", "x#4"]
-    assert result == discover(paths)

@@ -2,12 +2,14 @@
 
 import errno
 import os
+import subprocess
 
 import pytest
 
 from modular_tf.discovery.elf import ElfFile
 from modular_tf.discovery.file_identity import see, see_library
 from modular_tf.discovery.linking import system_libraries
+from modular_tf.discovery.linking.dynamic_linker import ask_linker
 from modular_tf.discovery.linking.system_libraries import is_of_system
 from modular_tf.rules.shortage import ShortageError, names_shortage, raise_shortage, shortage_of
 
@@ -51,3 +53,9 @@ def test_the_linkers_cache_that_cannot_be_read_now_is_not_empty(monkeypatch):
     monkeypatch.setattr(system_libraries, "open", failing(errno.EMFILE), raising=False)
     with pytest.raises(ShortageError):
         is_of_system("/nowhere/libx.so")
+
+
+def test_a_linker_that_cannot_be_started_now_finds_nothing_missing(monkeypatch):
+    monkeypatch.setattr(subprocess, "Popen", failing(errno.EAGAIN))
+    with pytest.raises(ShortageError):
+        ask_linker(["libnone.so"])

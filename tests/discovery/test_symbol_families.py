@@ -3,7 +3,6 @@
 import pytest
 
 from modular_tf.discovery.elf import UndefinedSymbol
-from modular_tf.discovery.linking.host_exports import host_exports
 from modular_tf.discovery.linking.symbol_families import SymbolFamily, family_of, readable_name
 
 FAMILIES = {
@@ -59,16 +58,3 @@ def test_families_by_version(name, version, family):
 )
 def test_readable_names(name, readable):
     assert readable_name(name) == readable
-
-
-def test_every_c_function_that_the_host_offers_is_of_the_c_api():
-    offered = {name for name in host_exports().symbols if name.startswith(("TF_", "TSL_"))}
-
-    assert offered
-    others = {
-        name
-        for name in offered
-        if family_of(UndefinedSymbol(name, False, None))
-        not in {SymbolFamily.PLUGIN_API, SymbolFamily.KERNEL_API}
-    }
-    assert others == set()

@@ -39,19 +39,6 @@ def drop_in(tmp_path):
     return tmp_path / "drop-in"
 
 
-def test_the_drop_in_directory_has_plugins_of_unpacked_wheels(drop_in):
-    path = unpack(drop_in / "spam-io.wheel")
-
-    result = search(user_directory=str(drop_in))
-
-    (candidate,) = result.candidates
-    assert (candidate.path, candidate.source) == (str(path), Source.USER_DIRECTORY)
-    assert [(place.path, place.hits) for place in result.searched] == [
-        (str(drop_in), 0),
-        (str(drop_in / "spam-io.wheel"), 1),
-    ]
-
-
 @pytest.mark.parametrize("named", [".", "spam-io.wheel", f"spam-io.wheel/{NAME}"])
 def test_so_has_each_directory_or_library_that_is_named(tmp_path, named):
     path = unpack(tmp_path / "spam-io.wheel")
@@ -106,18 +93,6 @@ def test_a_folder_of_a_stranger_stands_for_no_other_library(site, drop_in, tmp_p
 
     twins = {found.path: [twin.path for twin in found.twins] for found in result.candidates}
     assert twins[str(installed)] == [str(fetched)]
-
-
-@needs_root
-def test_what_one_other_user_unpacked_and_installed_is_the_same(site, drop_in):
-    folder = drop_in / "spam-io.wheel"
-    installed, fetched = unpack(site), unpack(folder)
-    for path in (site, folder):
-        os.chown(path, 4711, -1)
-
-    (candidate,) = search(python_path=(str(site),), config_directories=(str(drop_in),)).candidates
-
-    assert [candidate.path, candidate.twins[0].path] == [str(fetched), str(installed)]
 
 
 def test_another_version_is_another_candidate(site, drop_in):

@@ -29,16 +29,18 @@ def test_a_version_of_glibc_is_numbers_only(version, numbers):
     assert parse_glibc(version) == numbers
 
 
-def test_the_end_of_a_chain_counts_and_not_how_many_are_claimed(tmp_path):
-    """As for the dynamic linker, a distance of zero to the next record ends the chain."""
+def test_a_chain_of_versions_ends_at_distance_zero_and_a_mark_is_no_part_of_a_number(tmp_path):
+    """As for the dynamic linker, whatever number of them is claimed."""
+    hidden = 0x8000
     needed = struct.pack("<HHIII", 1, 9, 1, 16, 0)
-    version = struct.pack("<IHHII", 0, 0, 2, 1, 0)
-    builder = ElfBuilder(tables={"needs": needed + version}, tags={_VERSIONS_NEEDED: 9})
+    version = struct.pack("<IHHII", 0, 0, hidden | 2, 1, 0)
     library = tmp_path / "liba.so"
-    library.write_bytes(builder.build())
+    library.write_bytes(
+        ElfBuilder(tables={"needs": needed + version}, tags={0x6FFFFFFF: 9}).build()
+    )
 
     with ElfFile(str(library)) as elf:
-        assert len(elf.version_needs()) == 1
+        assert [need.number for need in elf.version_needs()] == [2]
 
 
 def test_without_a_hash_table_the_sections_say_how_many_symbols_there_are(tmp_path):

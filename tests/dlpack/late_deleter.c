@@ -1,11 +1,7 @@
-/* Calls a deleter, or asks for a work stream, on a thread of its own and when the process exits. */
-#define _POSIX_C_SOURCE 200809L /* for dprintf */
+/* Calls a deleter on a thread of its own and when the process exits. */
 #include <pthread.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 
-typedef int (*WorkStream)(int32_t, int32_t, void**);
 typedef void (*Deleter)(void*);
 static Deleter last;
 static void* of_last;
@@ -29,23 +25,4 @@ __attribute__((visibility("default"))) int delete_at_exit(void* managed) {
   last = of(managed);
   of_last = managed;
   return atexit(delete_last);
-}
-
-static void* ask(void* table) {
-  void* stream = NULL;
-  dprintf(1, "%d", ((WorkStream*)table)[6](12, 0, &stream));
-  return NULL;
-}
-
-__attribute__((visibility("default"))) int ask_on_thread(void* table) {
-  pthread_t thread;
-  if (pthread_create(&thread, NULL, ask, table) != 0) return 1;
-  return pthread_join(thread, NULL);
-}
-
-static void ask_last(void) { ask(of_last); }
-
-__attribute__((visibility("default"))) int ask_at_exit(void* table) {
-  of_last = table;
-  return atexit(ask_last);
 }

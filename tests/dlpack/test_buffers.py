@@ -62,30 +62,24 @@ def test_strides_go_any_way():
     assert values(at, (2, 2), (0, 1)) == [[0, 1], [0, 1]]
 
 
-def test_read_only_memory_is_not_given_for_writing():
-    tensor = tensor_of([1], read_only=True)
-
-    assert memoryview(tensor).readonly
-    with pytest.raises(BufferError, match="read-only"):
-        get_buffer(tensor, WRITABLE)
-
-
-def test_flat_bytes_only_of_contiguous_memory():
+def test_flat_bytes_only_of_contiguous_memory_and_none_for_writing_of_what_is_read_only():
     memory = Memory(64)
     gaps = Tensor(memory.address, (4,), (2,), FLOAT32, CPU, memory)
 
     assert bytes(tensor_of([0, 0])) == b"\0" * 8
     with pytest.raises(BufferError, match="contiguous"):
         get_buffer(gaps, SIMPLE)
+    read_only = tensor_of([1], read_only=True)
+    assert memoryview(read_only).readonly
+    with pytest.raises(BufferError, match="read-only"):
+        get_buffer(read_only, WRITABLE)
 
 
 @pytest.mark.parametrize(
     ("dtype", "device", "said"),
     [
         (FLOAT32, (12, 0), "not the host's"),
-        (FLOAT32, (2, 0), "not the host's"),
         ((4, 16, 1), CPU, "no format"),
-        ((0, 4, 1), CPU, "no format"),
         ((2, 32, 2), CPU, "no format"),
     ],
 )

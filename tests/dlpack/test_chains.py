@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from modular_tf.dlpack import from_dlpack
 from tests.dlpack.exchange import IMPORTS
 from tests.dlpack.memory import tensor_of
 
@@ -24,17 +23,6 @@ def test_a_tensor_that_comes_back_again_and_again_keeps_the_first_one(import_):
     assert memory() is not None
     del tensor
     assert memory() is None
-
-
-def test_another_name_of_pinned_memory_that_comes_back_keeps_the_first_one():
-    pinned = tensor_of([1], dlpack_device=(3, 0))
-    view = from_dlpack(pinned, device="cpu")
-    again = from_dlpack(view)
-
-    assert view.owner is again.owner is pinned
-    assert pinned._n_exports == 2
-    del view, again
-    assert pinned._n_exports == 0
 
 
 LONG_CHAINS = """

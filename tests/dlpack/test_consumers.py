@@ -93,30 +93,6 @@ def test_numpy_sees_every_stride(shift):
         assert back.size == 0 or back.strides == wanted.strides
 
 
-def test_numpy_keeps_what_is_read_only():
-    array = np.arange(3.0)
-    array.flags.writeable = False
-
-    assert from_dlpack(array).read_only
-    assert not np.from_dlpack(from_dlpack(array)).flags.writeable
-    assert not from_dlpack(np.arange(3.0)).read_only
-    assert np.from_dlpack(from_dlpack(np.arange(3.0))).flags.writeable
-
-
-def test_numpy_may_ask_for_the_host_and_for_copies():
-    tensor = tensor_of([1, 2])
-
-    assert np.from_dlpack(tensor, device="cpu").ctypes.data == tensor.address
-    assert np.from_dlpack(tensor, copy=False).ctypes.data == tensor.address
-    copy = np.from_dlpack(tensor, copy=True)
-    assert copy.ctypes.data != tensor.address
-    assert copy.tolist() == [1, 2]
-    back = from_dlpack(copy, copy=True)
-    assert back.is_copied
-    assert back.address != copy.ctypes.data
-    assert memoryview(back).tolist() == [1, 2]
-
-
 def test_torch_takes_and_gives_by_its_table():
     import torch
 
@@ -243,24 +219,3 @@ def test_arrays_of_theirs_may_outlive_the_interpreter(is_with_jax, run_with_libr
     """)
 
     assert output == "end\n"
-
-
-def test_torch_sees_device_memory_once_it_knows_such_devices(run_with_libraries):
-    """Registering one is for a whole process and cannot be undone."""
-    output = run_with_libraries("""
-        import types, numpy, torch
-        from modular_tf.service.configuration import Config
-        from modular_tf.service.service import PluginService
-        torch.utils.rename_privateuse1_backend("plugins")
-        torch._register_device_module("plugins", types.ModuleType("plugins"))
-        config = Config(dlpack_types={"HOST_CPU": "EXT_DEV"})
-        with PluginService(config=config) as service:
-            service.load("host_device")
-            array = service.device("CPU:0").put(numpy.ones(2))
-            taken = torch.from_dlpack(array)
-            print(taken.device, taken.data_ptr() == array.address, array._n_exports)
-            del taken
-            print(array._n_exports)
-    """)
-
-    assert output == "plugins:0 True 1\n0\n"

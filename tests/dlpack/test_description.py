@@ -69,16 +69,12 @@ def test_elements_of_less_than_a_byte_share_bytes_unless_padded(dtype, padded, n
         ({"address": -1}, "negative"),
         ({"address": 1 << 64}, "larger"),
         ({"shape": (1 << 64,)}, "larger"),
-        ({"strides": (1 << 64,)}, "larger"),
         ({"dlpack_device": (1, 1 << 32)}, "larger"),
         ({"shape": (-1,)}, "negative"),
         ({"shape": (2**40, 2**40)}, "larger"),
-        ({"shape": (2**61 + 1,)}, "larger"),
         ({"shape": (1,) * 65}, "64"),
         ({"strides": (1, 1)}, "strides"),
         ({"strides": (1 << 61,)}, "out of the address space"),
-        ({"strides": (-(1 << 61),)}, "out of the address space"),
-        ({"strides": (1 << 60,)}, "out of the address space"),
         ({"strides": (-16,)}, "out of the address space"),
         ({"shape": (2, 2), "strides": (1 << 60, 1 << 60)}, "out of the address space"),
         ({"dlpack_dtype": (0, 4, 1), "strides": (1 << 61,)}, "out of the address space"),
@@ -88,13 +84,8 @@ def test_elements_of_less_than_a_byte_share_bytes_unless_padded(dtype, padded, n
         ({"dlpack_dtype": (2, 32, 0)}, "0 lanes"),
         ({"dlpack_dtype": (2, 256, 1)}, "256"),
         ({"dlpack_dtype": (-1, 32, 1)}, "-1"),
-        ({"dlpack_device": (5, 0)}, "5 is unknown"),
         ({"dlpack_device": (22, 0)}, "22 is unknown"),
-        ({"dlpack_device": (4, 0)}, "kDLOpenCL, is a handle"),
-        ({"dlpack_device": (7, 0)}, "kDLVulkan, is a handle"),
         ({"dlpack_device": (8, 1)}, r"\(8, 1\), kDLMetal, is a handle .* host memory"),
-        ({"dlpack_device": (9, 0)}, "kDLVPI, is a handle"),
-        ({"dlpack_device": (15, 0)}, "kDLWebGPU, is a handle"),
     ],
 )
 def test_impossible_descriptions_are_refused(wrong, said):
@@ -142,44 +133,6 @@ def test_elements_have_the_width_of_their_type(padded):
         else:
             with pytest.raises(ValueError, match=f"code {code}: expected .* bits, found {bits}$"):
                 Tensor(*arguments, is_padded=padded)
-
-
-class DescribesItself:
-    """A shape whose reading describes the tensor that is being described."""
-
-    def __init__(self, tensor, owner):
-        self.tensor = tensor
-        self.owner = owner
-
-    def __iter__(self):
-        self.tensor.__init__(self.owner.address, (1,) * 10, None, FLOAT32, CPU, self.owner)
-        return iter((1,))
-
-
-def test_a_tensor_that_describes_itself_meanwhile_is_described_once():
-    memory = Memory(4)
-    watched = memory.watch()
-    tensor = Tensor.__new__(Tensor)
-    with pytest.raises(ValueError, match="already"):
-        tensor.__init__(64, DescribesItself(tensor, memory), None, FLOAT32, CPU, object())
-
-    assert tensor.shape == (1,) * 10
-    assert tensor.owner is memory
-    del tensor, memory
-    gc.collect()
-    assert watched() is None
-
-
-def test_a_description_that_was_refused_may_be_given_again():
-    tensor = Tensor.__new__(Tensor)
-    for _ in range(3):
-        with pytest.raises(ValueError, match="address space"):
-            tensor.__init__(64, (2,) * 9, (1 << 62,) * 9, FLOAT32, CPU, None)
-    with pytest.raises(ValueError, match="did not call"):
-        tensor.shape  # noqa: B018
-
-    tensor.__init__(64, (3,), None, FLOAT32, CPU, None)
-    assert tensor.shape == (3,)
 
 
 @pytest.mark.parametrize(

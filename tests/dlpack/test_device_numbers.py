@@ -26,12 +26,9 @@ def test_two_platforms_of_unknown_vendors_never_share_a_number():
     for key, (_, number) in given.items():
         assert number % ORDINALS_OF_A_PLATFORM == key[1]
     assert [dlpack_device(*key) for key in wanted] == [given[key] for key in wanted]
-
-
-@pytest.mark.parametrize("ordinal", [-1, ORDINALS_OF_A_PLATFORM])
-def test_ordinals_outside_the_range_are_refused(ordinal):
-    with pytest.raises(InvalidArgumentError, match="'A'"):
-        dlpack_device("A", ordinal)
+    for outside in (-1, ORDINALS_OF_A_PLATFORM):
+        with pytest.raises(InvalidArgumentError, match="'A'"):
+            dlpack_device("A", outside)
 
 
 @pytest.mark.parametrize(
@@ -45,18 +42,12 @@ def test_the_user_may_say_what_it_is(name, number):
     assert dlpack_device("X", 2, kind=kind) == (DeviceType[name], number)
 
 
-HANDLES = ("OPENCL", "VULKAN", "METAL", "VPI", "WEB_GPU")
-
-
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        *((name, r".* handle .*to_host\(\)") for name in HANDLES),
-        ("CPU", ""),
+        ("OPENCL", r".* handle .*to_host\(\)"),
         ("CUDA_HOST", ""),
-        ("TPU_HOST", ""),
         ("cuda", ""),
-        ("", ""),
     ],
 )
 def test_what_memory_of_a_device_cannot_be(name, reason):

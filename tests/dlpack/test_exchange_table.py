@@ -67,22 +67,16 @@ def test_there_and_back():
 
 
 def test_a_borrowed_description():
+    """What it points at stays as long as the tensor, though its memory was ended."""
     tensor = tensor_of([1, 2, 3, 4], (2, 2))
     described = describe(tensor)
 
     assert (described.data, described.shape[:2]) == (tensor.address, [2, 2])
     assert described.strides[:2] == [2, 1]
     assert tensor._n_exports == 0
-
-
-def test_what_a_description_points_at_stays_as_long_as_the_tensor():
-    tensor = tensor_of([1, 2])
     memory = tensor.owner.watch()
-    described = describe(tensor)
     tensor._end_memory()
-
-    assert (ctypes.c_float * 2).from_address(described.data)[:] == [1, 2]
-    assert described.shape[0] == 2
+    assert (ctypes.c_float * 4).from_address(described.data)[:] == [1, 2, 3, 4]
     assert memory() is not None
     del tensor
     assert memory() is None
@@ -96,13 +90,16 @@ def test_other_objects_are_refused(slot):
         getattr(OURS, slot)(3, ctypes.byref(out))
 
 
-def test_a_refused_tensor_stays_the_callers():
-    producer = foreign.Producer()
-    producer.managed.major = 2
+def test_a_refused_tensor_stays_the_callers_of_our_table_and_is_freed_where_a_table_gave_it():
+    table = Table()
+    table.producer.managed.major = 2
 
     with pytest.raises(BufferError, match="found 2"):
-        OURS.to_object(ctypes.addressof(producer.managed), ctypes.byref(ctypes.c_void_p()))
-    assert producer.deleted == 0
+        OURS.to_object(ctypes.addressof(table.producer.managed), ctypes.byref(ctypes.c_void_p()))
+    assert table.producer.deleted == 0
+    with pytest.raises(BufferError, match="found 2"):
+        import_by_table(type_with(table.capsule)())
+    assert table.producer.deleted == 1
 
 
 @pytest.mark.parametrize("device_type", [1, 3, 11, 2, 12])
@@ -152,36 +149,11 @@ def test_what_left_without_a_wait_is_waited_for_when_it_leaves_again():
     assert tensor.waited_for == (-1, None)
 
 
-def test_what_came_back_by_the_table_leaves_by_it_though_the_first_was_ended():
-    tensor = pending(12)
-    back = returned(managed_from(tensor))
-    tensor._end_memory()
-    again = managed_from(back)
-
-    assert tensor.waited_for == (-1,)
-    assert again.dl_tensor.data == back.address
-    delete(again)
-    back._end_memory()
-    for export in (managed_from, describe):
-        with pytest.raises(BufferError, match="given back"):
-            export(back)
-
-
-def test_what_we_hand_to_a_foreign_table_was_waited_for():
-    """Nobody asks for a stream on that way."""
-    table = Table()
-    tensor = pending(12)
-    to_dlpack(tensor, type_with(table.capsule))
-    delete(foreign.Versioned.from_address(table.taken[0]))
-
-    assert tensor.waited_for == (None,)
-
-
 def wrong_tensors():
     """Yield what subclasses bring for memory elsewhere that is no tensor, or not there."""
     memory = tensor_of([1, 2, 3]).owner
     arguments = memory.address + 8, (3,), (-1,), FLOAT32, CPU, memory
-    for made in (5, None, Tensor.__new__(Tensor), Tensor):
+    for made in (5, Tensor.__new__(Tensor)):
         wrong = type("Wrong", (Tensor,), {"_export_elsewhere": lambda *_, made=made: made})
         yield wrong(*arguments), "Wrong.*expected a tensor that has memory"
     itself = type("Wrong", (Tensor,), {"_export_elsewhere": lambda self, *_: self})
@@ -229,14 +201,9 @@ def test_the_allocator_makes_compact_aligned_memory(fields):
     assert (dl.shape[:2], dl.strides[:2]) == ([3, 5], [5, 1])
     ctypes.memset(dl.data, 1, 60)
     delete(managed)
-
-
-def test_the_allocator_gives_no_address_to_nothing():
-    _, _, address = allocate(shape=(0, 5))
-    managed = foreign.Versioned.from_address(address)
-
-    assert managed.dl_tensor.data is None
-    delete(managed)
+    empty = foreign.Versioned.from_address(allocate(shape=(0, 5))[2])
+    assert empty.dl_tensor.data is None
+    delete(empty)
 
 
 @pytest.mark.parametrize(
@@ -244,14 +211,9 @@ def test_the_allocator_gives_no_address_to_nothing():
     [
         ({"device_type": 2}, b"BufferError"),
         ({"ndim": 65}, b"ValueError"),
-        ({"ndim": -1}, b"ValueError"),
         ({"shape": None}, b"ValueError"),
         ({"bits": 0}, b"ValueError"),
-        ({"lanes": 0}, b"ValueError"),
         ({"code": 18}, b"ValueError"),
-        ({"code": 99}, b"ValueError"),
-        ({"code": 15, "bits": 8}, b"ValueError"),
-        ({"code": 5, "bits": 48}, b"ValueError"),
         ({"shape": (-1, 1)}, b"ValueError"),
         ({"shape": (2**40, 2**40)}, b"ValueError"),
         ({"shape": (2**50, 4)}, b"MemoryError"),
@@ -362,7 +324,6 @@ def circle():
 GOOD = Table()
 PASSED_BY = {
     "None": None,
-    "an address": 12345,
     "text": "capsule",
     "only newer": Table(major=2),
     "only older": Table(major=0),
@@ -389,29 +350,19 @@ def test_a_failure_without_a_reason_is_an_error_and_leaves_nothing():
     with pytest.raises(BufferError, match="said nothing"):
         to_dlpack(tensor, type_with(table.capsule))
     assert tensor._n_exports == 0
-
-
-def test_what_a_table_hands_out_is_freed_where_we_refuse_it():
-    table = Table()
-    table.producer.managed.major = 2
-
-    with pytest.raises(BufferError, match="found 2"):
-        import_by_table(type_with(table.capsule)())
-    assert table.producer.deleted == 1
+    with pytest.raises(BufferError, match="'dict' has no C exchange table"):
+        to_dlpack(tensor, dict)
 
 
 def test_we_hand_over_by_a_foreign_table():
+    """It waits before: nobody asks for a stream on that way."""
     table = Table()
-    tensor = tensor_of([1, 2])
+    tensor = pending(12)
 
     assert to_dlpack(tensor, type_with(table.capsule)) is table
+    assert tensor.waited_for == (None,)
     managed = foreign.Versioned.from_address(table.taken[0])
     assert managed.dl_tensor.data == tensor.address
     assert tensor._n_exports == 1
     delete(managed)
     assert tensor._n_exports == 0
-
-
-def test_types_without_a_table_are_named():
-    with pytest.raises(BufferError, match="'dict' has no C exchange table"):
-        to_dlpack(tensor_of([1]), dict)

@@ -30,37 +30,6 @@ def test_a_capsule_is_consumed_once_and_freed_once(versioned, used):
     assert producer.deleted == 1
 
 
-def test_the_collector_may_consume_the_capsule_first():
-    """It runs when the tensor is allocated, and with it whatever code somebody left to it."""
-    producer = Producer()
-    taken = []
-
-    class Thief:
-        def __del__(self):
-            with suppress(ValueError):  # from Python 3.12 on the collector comes after the call
-                taken.append(consume(producer.capsule))
-
-    def leave_a_cycle():
-        thief = Thief()
-        thief.itself = thief
-
-    gc.collect()
-    gc.disable()
-    leave_a_cycle()
-    threshold = gc.get_threshold()
-    gc.set_threshold(1)
-    try:
-        with suppress(ValueError):
-            gc.enable()
-            taken.append(consume(producer.capsule))
-    finally:
-        gc.set_threshold(*threshold)
-    assert len(taken) == 1
-    taken.clear()
-    gc.collect()
-    assert producer.deleted == 1
-
-
 @pytest.mark.parametrize("thing", [None, 3, object()])
 def test_other_things_are_no_capsules(thing):
     with pytest.raises(ValueError, match="expected a DLPack capsule"):
@@ -111,37 +80,23 @@ def _set(**fields):
     return change
 
 
-def _set_shape(producer):
-    producer.shape[0] = -4
-
-
-def _set_strides(producer):
-    producer.strides[0] = 1 << 62
-
-
-def _set_offset(producer):
-    producer.dl.byte_offset = (1 << 64) - 8
+def _set_extent(name, value):
+    return lambda producer: getattr(producer, name).__setitem__(0, value)
 
 
 REFUSED = {
     "elements at NULL": (_set(data=None), "NULL"),
     "an unknown type": (_set(code=18), "code 18"),
-    "no bits": (_set(bits=0), "0 bits"),
     "an unknown device": (_set(device_type=22), "22 is unknown"),
     "a handle": (_set(device_type=4), r"\(4, 0\), kDLOpenCL, is a handle .* device='cpu'"),
-    "complex of an odd width": (_set(code=5, bits=48), "expected 32 or 64 or 128 bits, found 48"),
-    "a float of no format": (_set(code=2, bits=8), "expected 16 or 32 or 64 or 128 bits, found 8"),
-    "a bool of one bit": (_set(code=6, bits=1), "code 6: expected 8 bits, found 1"),
-    "a wide bfloat": (_set(code=4, bits=32), "code 4: expected 16 bits, found 32"),
     "a padded FP6 that says 8": (_set(code=15, bits=8), "code 15: expected 6 bits, found 8"),
-    "FP4 that says 8": (_set(code=17, bits=8), "code 17: expected 4 bits, found 8"),
     "somebody's kDLExtDev": (_set(device_type=12), "kDLExtDev"),
     "negative dimensions": (_set(ndim=-1), "dimensions"),
     "too many dimensions": (_set(ndim=65), "dimensions"),
     "no shape": (_set(shape=None), "no shape"),
-    "a negative shape": (_set_shape, "negative"),
-    "strides that wrap": (_set_strides, "address space"),
-    "an offset that wraps": (_set_offset, "address space"),
+    "a negative shape": (_set_extent("shape", -4), "negative"),
+    "strides that wrap": (_set_extent("strides", 1 << 62), "address space"),
+    "an offset that wraps": (_set(byte_offset=(1 << 64) - 8), "address space"),
 }
 
 
@@ -173,31 +128,37 @@ def test_a_tensor_of_another_major_version_is_given_back(major, has_deleter):
     assert name_of(producer.capsule) == "used_dltensor_versioned"
 
 
-def test_a_tensor_of_another_major_version_is_given_back_once():
-    """The collector may run while the error is made, and a finalizer consume the capsule too."""
+@pytest.mark.parametrize("major", [1, 2])
+def test_a_tensor_is_given_back_once_whatever_the_collector_consumes_meanwhile(major):
+    """It may run where the tensor or an error is made, and a finalizer consume the capsule too."""
+    taken = []
+
+    def take():
+        with suppress(BufferError, ValueError):
+            taken.append(consume(producer.capsule))
 
     class Garbage:
         def __init__(self):
             self.cycle = self
 
         def __del__(self):
-            with pytest.raises((BufferError, ValueError)):
-                consume(producer.capsule)
+            take()
 
     thresholds = gc.get_threshold()
     for n_allocations in range(1, 10):
         producer = Producer()
-        producer.managed.major = 2
+        producer.managed.major = major
         gc.collect()
         Garbage()
         try:
             raise KeyError  # an error within another is an object from the start
         except KeyError:
             gc.set_threshold(gc.get_count()[0] + n_allocations)
-            with suppress(BufferError, ValueError):
-                consume(producer.capsule)
+            take()
             gc.set_threshold(*thresholds)
         gc.collect()
+        assert len(taken) == (major == 1)
+        taken.clear()
         assert producer.deleted == 1
 
 

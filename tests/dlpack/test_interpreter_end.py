@@ -1,4 +1,4 @@
-"""Deleters, and a table, that are called while Python ends, and afterwards."""
+"""Deleters that are called while Python ends, and afterwards."""
 
 from __future__ import annotations
 
@@ -25,9 +25,7 @@ PRODUCE = """
 TAKEN = {
     "versioned": "produce().__dlpack__(max_version=(1, 0))",
     "legacy": "produce().__dlpack__()",
-    "consumed": "consume(produce().__dlpack__())",
     "table": "import_by_table(produce())",
-    "buffer": "memoryview(produce())",
     "numpy": "numpy.from_dlpack(produce())",
 }
 
@@ -49,11 +47,9 @@ def late_deleter():
 
 LATE = f"""{PRODUCE}
     import ctypes
-    import modular_tf.device.arrays.dlpack_devices
-    from tests.dlpack.exchange import OURS, managed_from
+    from tests.dlpack.exchange import managed_from
     late = ctypes.CDLL(sys.argv[1])
     managed = ctypes.c_void_p(ctypes.addressof(managed_from(produce())))
-    table = ctypes.c_void_p(ctypes.addressof(OURS))
 
     class Last:
         def __init__(self, call, argument):
@@ -67,11 +63,6 @@ DELETED = {
     "while Python ends, which leaks": ("sys.kept = Last(late.delete_on_thread, managed)", "0"),
     "after Python, which leaks": ("print(late.delete_at_exit(managed), end='')", "0"),
 }
-ASKED = {
-    "while Python runs": ("late.ask_on_thread(table)", "0"),
-    "while Python ends": ("sys.kept = Last(late.ask_on_thread, table)", "-1"),
-    "after Python": ("late.ask_at_exit(table)", "-1"),
-}
 
 
 @pytest.mark.parametrize("moment", DELETED)
@@ -79,10 +70,3 @@ def test_a_thread_may_delete(run_forked, late_deleter, moment):
     use, said = DELETED[moment]
 
     assert run_forked(f"{LATE}\n    {use}\n", late_deleter).stdout == said
-
-
-@pytest.mark.parametrize("moment", ASKED)
-def test_a_thread_may_ask_for_a_work_stream(run_forked, late_deleter, moment):
-    use, said = ASKED[moment]
-
-    assert run_forked(f"{LATE}\n    {use}\n", late_deleter).stdout.startswith(said)

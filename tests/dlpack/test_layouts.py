@@ -9,7 +9,6 @@ import pytest
 
 from modular_tf.abi.dlpack_devices import DLPACK_VERSION, DeviceType
 from modular_tf.abi.dlpack_elements import TypeCode
-from modular_tf.headers import include_directory
 from tests.dlpack.struct_layouts import DLPACK_STRUCTS
 from tests.fixtures.compiler import compile_object
 
@@ -98,10 +97,3 @@ def test_the_header_has_the_numbers_of_the_sheet(tmp_path, language, order):
     tvm_ffi = find_spec("tvm_ffi")
     published = Path(tvm_ffi.origin).parent / "include"
     assert compile_object(source, header_folders=[published]).is_file()
-
-
-def test_the_header_is_installed_beside_the_others():
-    folder = Path(include_directory(), "modular_tf")
-
-    assert (folder / "dlpack.h").is_file()
-    assert "dlpack" not in (folder / "modular_tf.h").read_text(encoding="utf-8")

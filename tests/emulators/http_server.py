@@ -1,9 +1,9 @@
 """An HTTP/1.1 server in one thread, for emulators that many clients ask at once.
 
-What such a server answers goes through `ControlledService`: it counts the requests by kind, waits
-before each answer, and serves the paths below `/-/` for the tests:
+What such a server answers goes through `ControlledService`: it counts the requests by kind, notes
+their user agents, waits before each answer, and serves the paths below `/-/` for the tests:
 
-    GET /-/requests      {"requests": {kind: count, …}, "most_at_once": n} since they were cleared
+    GET /-/requests      {"requests": {kind: count, …}, "agents": […]} since they were cleared
     DELETE /-/requests   clear them
     PUT /-/settings      a JSON object with new values of some settings
 """
@@ -122,8 +122,7 @@ class ControlledService(Generic[_Settings]):
     def __init__(self, settings: _Settings) -> None:
         self.settings = settings
         self._requests: Counter[str] = Counter()
-        self._under_way = 0
-        self._most_at_once = 0
+        self._agents: set[str] = set()
         self._line_is_free_at = 0.0
         self._changed = asyncio.Event()
 
@@ -141,15 +140,11 @@ class ControlledService(Generic[_Settings]):
             return self._control(request)
         kind = self.kind(request)
         self._requests[kind] += 1
-        self._under_way += 1
-        self._most_at_once = max(self._most_at_once, self._under_way)
-        try:
-            await asyncio.sleep(self.settings.delay_s)
-            while self.settings.held == kind:
-                await self._changed.wait()
-            return self.answer(request)
-        finally:
-            self._under_way -= 1
+        self._agents.add(request.headers.get("user-agent", ""))
+        await asyncio.sleep(self.settings.delay_s)
+        while self.settings.held == kind:
+            await self._changed.wait()
+        return self.answer(request)
 
     async def take_line(self, count: int) -> None:
         """Wait until so many bytes may be sent."""
@@ -168,12 +163,12 @@ class ControlledService(Generic[_Settings]):
             self._changed = asyncio.Event()
         elif action == ("DELETE", "requests"):
             self._requests.clear()
-            self._most_at_once = 0
+            self._agents.clear()
         elif action != ("GET", "requests"):
             return Answer(HTTPStatus.NOT_FOUND)
         found = {
             "requests": dict(sorted(self._requests.items())),
-            "most_at_once": self._most_at_once,
+            "agents": sorted(self._agents),
             "settings": asdict(self.settings),
         }
         return Answer(body=json.dumps(found).encode(), content_type="application/json")

@@ -11,10 +11,9 @@ from __future__ import annotations
 import re
 from email.utils import format_datetime
 from http import HTTPStatus
-from typing import TYPE_CHECKING
 from urllib.parse import unquote
-from xml.sax.saxutils import escape
 
+from tests.emulators import s3_documents as documents
 from tests.emulators.buckets import Bucket, StoredObject
 from tests.emulators.http_server import (
     Answer,
@@ -25,37 +24,8 @@ from tests.emulators.http_server import (
     run,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 _COPY_SOURCE = "x-oss-copy-source"
 _MOMENT = "2024-01-01T00:00:00.000Z"  # nobody asks when a part arrived
-
-
-def element(name: str, *content: str) -> str:
-    """Return an XML element around content that is XML already."""
-    return f"<{name}>{''.join(content)}</{name}>"
-
-
-def texts(**values: object) -> str:
-    """Return XML elements around plain texts, by their names."""
-    return "".join(element(name, escape(str(value))) for name, value in values.items())
-
-
-def xml_answer(name: str, *content: str, status: int = HTTPStatus.OK) -> Answer:
-    """Answer with an XML document."""
-    body = f'<?xml version="1.0" encoding="UTF-8"?>\n{element(name, *content)}'.encode()
-    return Answer(status, body, "application/xml")
-
-
-def error_answer(status: int, code: str) -> Answer:
-    """Answer with an error of the store."""
-    return xml_answer("Error", texts(Code=code, Message=code), status=status)
-
-
-def tag_of(stored: StoredObject) -> str:
-    """Return an entity tag as this store writes it."""
-    return stored.etag.upper()
 
 
 class Oss(ControlledService[Settings]):
@@ -68,7 +38,7 @@ class Oss(ControlledService[Settings]):
     def answer(self, request: Request) -> Answer:
         """Return the answer to one request."""
         if not request.name and request.method == "GET":
-            return self._list(request.query)
+            return documents.listing("bucket", self._bucket, request.query)
         if "uploads" in request.query and request.method == "POST":
             return upload_answer("Initiate", request, self._bucket.begin_upload(request.name))
         if "uploadId" in request.query:
@@ -80,32 +50,21 @@ class Oss(ControlledService[Settings]):
         if request.name and request.method == "DELETE":
             self._bucket.delete(request.name)
             return Answer(HTTPStatus.NO_CONTENT)
-        return error_answer(HTTPStatus.NOT_IMPLEMENTED, f"{request.method} {request.path}")
-
-    def _list(self, query: Mapping[str, str]) -> Answer:
-        prefix, delimiter = query.get("prefix", ""), query.get("delimiter", "")
-        page = self._bucket.page(prefix, delimiter)
-        objects = ((key, self._bucket.get(key)) for key in page.keys)
-        return xml_answer(
-            "ListBucketResult",
-            texts(Name="bucket", Prefix=prefix, Marker="", MaxKeys=1000, Delimiter=delimiter),
-            texts(IsTruncated="false"),
-            *(described(key, stored) for key, stored in objects if stored is not None),
-            *(element("CommonPrefixes", texts(Prefix=folder)) for folder in page.folders),
-        )
+        return documents.error(HTTPStatus.NOT_IMPLEMENTED, f"{request.method} {request.path}")
 
     def _read(self, request: Request) -> Answer:
         stored = self._bucket.get(request.name)
         if stored is None:
-            return error_answer(HTTPStatus.NOT_FOUND, "NoSuchKey")
+            return documents.error(HTTPStatus.NOT_FOUND, "NoSuchKey")
         changed = format_datetime(stored.changed, usegmt=True)
-        headers = {"Last-Modified": changed, "ETag": tag_of(stored)}
-        return content_answer(request, stored.content, headers)
+        return content_answer(
+            request, stored.content, {"Last-Modified": changed, "ETag": stored.etag}
+        )
 
     def _write(self, request: Request) -> Answer:
         content = self._sent_or_copied(request)
         if content is None:
-            return error_answer(HTTPStatus.NOT_FOUND, "NoSuchKey")
+            return documents.error(HTTPStatus.NOT_FOUND, "NoSuchKey")
         return written(request, self._bucket.put(request.name, content), "CopyObjectResult")
 
     def _sent_or_copied(self, request: Request) -> bytes | None:
@@ -122,57 +81,42 @@ class Oss(ControlledService[Settings]):
     def _upload(self, request: Request, session: str) -> Answer:
         upload = self._bucket.uploads.get(session)
         if upload is None:
-            return error_answer(HTTPStatus.NOT_FOUND, "NoSuchUpload")
+            return documents.error(HTTPStatus.NOT_FOUND, "NoSuchUpload")
         if request.method == "POST":
             self._bucket.end_upload(session, sorted(upload.parts))
             return upload_answer("Complete", request, "")
         if request.method == "GET":
-            return parts_answer(request, upload.parts)
+            numbers = ("PartNumber", "LastModified", "ETag", "Size")
+            shown = (
+                (
+                    "Part",
+                    tuple(
+                        zip(numbers, (number, _MOMENT, part.etag, len(part.content)), strict=True)
+                    ),
+                )
+                for number, part in sorted(upload.parts.items())
+            )
+            return documents.document("ListPartsResult", ("IsTruncated", "false"), *shown)
         content = self._sent_or_copied(request)
         if content is None:
-            return error_answer(HTTPStatus.NOT_FOUND, "NoSuchKey")
+            return documents.error(HTTPStatus.NOT_FOUND, "NoSuchKey")
         part = StoredObject.made_of(content)
         upload.parts[int(request.query["partNumber"])] = part
         return written(request, part, "CopyPartResult")
-
-
-def described(key: str, stored: StoredObject) -> str:
-    """Return an object as a listing shows it."""
-    return element(
-        "Contents",
-        texts(Key=key, LastModified=stored.changed.strftime("%Y-%m-%dT%H:%M:%S.000Z")),
-        texts(ETag=tag_of(stored), Type="Normal", Size=len(stored.content)),
-        texts(StorageClass="Standard"),
-        element("Owner", texts(ID="1", DisplayName="owner")),
-    )
 
 
 def written(request: Request, stored: StoredObject, result: str) -> Answer:
     """Answer that something was stored; a copy's answer has a body."""
     body = b""
     if _COPY_SOURCE in request.headers:
-        body = xml_answer(result, texts(LastModified=_MOMENT, ETag=tag_of(stored))).body
-    return Answer(HTTPStatus.OK, body, "application/xml", {"ETag": tag_of(stored)})
+        body = documents.document(result, ("LastModified", _MOMENT), ("ETag", stored.etag)).body
+    return Answer(HTTPStatus.OK, body, "application/xml", {"ETag": stored.etag})
 
 
 def upload_answer(step: str, request: Request, session: str) -> Answer:
     """Answer about an upload as a whole."""
-    facts = texts(Bucket="bucket", Key=request.name, ETag='"0"', UploadId=session)
-    return xml_answer(f"{step}MultipartUploadResult", facts)
-
-
-def parts_answer(request: Request, parts: Mapping[int, StoredObject]) -> Answer:
-    """Answer with the parts that have arrived."""
-    shown = (
-        texts(PartNumber=number, LastModified=_MOMENT, ETag=tag_of(part), Size=len(part.content))
-        for number, part in sorted(parts.items())
-    )
-    return xml_answer(
-        "ListPartsResult",
-        texts(Bucket="bucket", Key=request.name, UploadId=request.query["uploadId"]),
-        texts(MaxParts=1000, NextPartNumberMarker=max(parts, default=0), IsTruncated="false"),
-        *(element("Part", part) for part in shown),
-    )
+    facts = ("Bucket", "bucket"), ("Key", request.name), ("ETag", '"0"'), ("UploadId", session)
+    return documents.document(f"{step}MultipartUploadResult", *facts)
 
 
 if __name__ == "__main__":

@@ -49,39 +49,13 @@ def read_ranges(fs, shelf, dice):
     found = fs.cat_ranges([shelf.path(name) for name in names], list(starts), list(ends))
     for name, content, first, last, data in zip(names, contents, starts, ends, found, strict=True):
         if isinstance(data, Exception):
-            _expect_typed(data)
+            if not isinstance(data, ModularTFError):
+                raise WrongResultError(f"an error of no type of ours: {data!r}")
         elif data != content[first:last]:
             raise WrongResultError(
                 f"{shelf.path(name)}[{first}:{last}] of {len(content)} gave {len(data)} bytes:"
                 f" {data[:60]!r}"
             )
-
-
-def read_many(fs, shelf, dice):
-    del dice
-    paths = [shelf.path(name) for name in shelf.names()]
-    found = fs.cat(paths, on_error="return") if len(paths) > 1 else {}
-    for name, path in zip(shelf.names(), paths, strict=True):
-        data = found.get(path, b"") if found else None
-        if isinstance(data, FileNotFoundError):
-            shelf.check_content(name, None)
-        elif isinstance(data, Exception):
-            _expect_typed(data)
-        elif data is not None:
-            shelf.check_content(name, data)
-
-
-def _expect_typed(error):
-    if not isinstance(error, ModularTFError):
-        raise WrongResultError(f"an error of no type of ours: {error!r}")
-
-
-def look(fs, shelf, dice):
-    name = _some_name(shelf, dice)
-    with suppress(FileNotFoundError):
-        shelf.check_size(name, fs.info(shelf.path(name))["size"])
-        return
-    shelf.check_size(name, None)
 
 
 def exists(fs, shelf, dice):
@@ -200,21 +174,6 @@ def read_while_it_changes(fs, shelf, dice, name, _):
         )
 
 
-@of_known_file
-def change_between_reads(fs, shelf, dice, name, old):
-    """Write a file anew after the first read of an open one: each byte is of one or the other."""
-    new = shelf.new_content(name, dice)
-    shelf.may_be(name, new)
-    with fs.open(shelf.path(name), "rb", block_size=1024) as file:
-        found = file.read(100)
-        fs.pipe_file(shelf.path(name), new)
-        shelf.is_now(name, new)
-        found += file.read()
-    if any(byte not in {*old[at : at + 1], *new[at : at + 1]} for at, byte in enumerate(found)):
-        raise WrongResultError(f"{shelf.path(name)} gave bytes of no version: {found[:60]!r}")
-
-
-READS_OF_FILES = (read_whole, read_by_blocks, read_ranges, read_many, look, exists)
+READS_OF_FILES = (read_whole, read_by_blocks, read_ranges, exists)
 READS = (*READS_OF_FILES, list_names)
-WRITES = (write_whole, write_by_pieces, append, copy, move, remove)
-CHANGES = (read_while_it_changes, change_between_reads)
+CHANGES = (write_whole, write_by_pieces, append, copy, move, remove, read_while_it_changes)

@@ -70,9 +70,3 @@ class Shelf:
         for name, possible in self._files.items():
             if name not in found and None not in possible:
                 raise WrongResultError(f"{self.folder} does not list {name}, but {sorted(found)}")
-
-    def check_size(self, name, found):
-        """Compare a length, None for "not found", with what may be there."""
-        lengths = {None if one is None else len(one) for one in self.possible(name)}
-        if found not in lengths:
-            raise WrongResultError(f"{self.path(name)} has length {found}, not one of {lengths}")

@@ -30,14 +30,14 @@ def counted(variant="good", **expected):
     return lambda test: with_body(test, run, "fixture_plugin", "plugin_report")
 
 
-def ended(files, writers=0, inits=1):
+def ended(files, writers=0):
     """Return what is counted where all that was opened was ended."""
     return {
         "files_opened": files,
         "files_cleaned_up": files,
         "writers_closed": writers,
-        "inits": inits,
-        "cleanups": inits,
+        "inits": 1,
+        "cleanups": 1,
     }
 
 

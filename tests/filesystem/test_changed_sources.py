@@ -31,17 +31,6 @@ class Following(CopyWatch):
         self.after_piece()
 
 
-def test_a_copy_of_two_versions_fails_and_leaves_nothing(store):
-    source, target_store = as_object_store(filesystem_of(store)), MemoryStore()
-    store.files["/source"] = OLD
-    watch = Following(lambda: store.files.update({"/source": NEW}))
-    places = source, "mem://h/source", filesystem_of(target_store), "mem://h/target"
-    with pytest.raises(errors.AbortedError, match=CHANGED):
-        copy_through(*places, watch, BLOCK, is_landing=True)
-
-    assert target_store.files == {}
-
-
 class Found:
     """An object store with a file that was found, by the look-up of its opening or an earlier one.
 
@@ -85,16 +74,6 @@ class Found:
     @property
     def looks(self):
         return sum(operation == "stat" for operation, _ in self.store.calls)
-
-
-@pytest.mark.parametrize(("length", "looks"), [(BLOCK, 1), (BLOCK + 1, 3)])
-def test_a_short_file_is_not_looked_at_again(length, looks):
-    found = Found()
-    found.store.files["/source"] = bytes(length)
-    found.source.open_to_copy = found.source.new_random_access_file
-
-    assert found.copy() == bytes(length)
-    assert found.looks == looks
 
 
 def test_threads_that_read_ahead_wait_for_no_buffer(store, monkeypatch):
@@ -171,16 +150,6 @@ def test_a_file_of_this_machine_that_shrinks_replaces_nothing(length, old, servi
     with pytest.raises(errors.AbortedError, match=CHANGED):
         copy_through(*places, watch, BLOCK, is_landing=True)
     assert (ram.read_file(target) if ram.path_exists(target) else None) == old
-
-
-def test_what_is_rotated_or_grows_is_copied_as_it_was_opened(service, ram, tmp_path):
-    source = tmp_path / "log"
-    source.write_bytes(bytes(10 * BLOCK))
-    watch = Following(lambda: source.unlink(missing_ok=True))
-    places = service.filesystem("file"), f"file://{source}", ram, "ram://rotated"
-    copy_through(*places, watch, BLOCK, is_landing=True)
-
-    assert ram.get_file_size("ram://rotated") == 10 * BLOCK
 
 
 def test_a_file_of_the_system_that_is_shorter_than_it_says_is_copied(service, ram):

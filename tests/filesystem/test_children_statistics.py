@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from modular_tf.errors import InternalError, InvalidArgumentError, UnimplementedError
+from modular_tf.errors import InternalError, InvalidArgumentError
 from modular_tf.filesystem.files import FileStatistics
-from modular_tf.filesystem.filesystem import Filesystem
-from modular_tf.filesystem.location import checked_listing
 from modular_tf.filesystem.python_filesystem import PythonFilesystem
 from tests.filesystem.memory_store import filesystem_of
 
@@ -34,20 +32,6 @@ def test_an_object_that_offers_it_is_asked_once(store, offering):
     found = offering.listing("mem://h/", with_statistics=True)
     assert (found.names, found.statistics) == (["d", "f"], LISTED)
     assert store.calls == [("get_children_statistics", "mem://h/")]
-
-
-def test_only_names_are_asked_where_only_names_are_wanted(store, offering):
-    found = checked_listing(offering, "mem://h/")
-
-    assert (found.names, dict(found.statistics)) == (["d", "f"], {})
-    assert store.calls == [("get_children", "mem://h/")]
-
-
-def test_an_object_that_does_not_offer_it_lists_names(fs):
-    with pytest.raises(UnimplementedError, match="get_children_statistics"):
-        fs.get_children_statistics("mem://h/")
-    found = fs.listing("mem://h/", with_statistics=True)
-    assert (found.names, dict(found.statistics)) == (["d", "f"], {})
 
 
 @pytest.fixture
@@ -78,36 +62,3 @@ def test_what_is_no_statistics_is_refused_by_name(given, giving):
     for ask in (fs.get_children_statistics, lambda uri: fs.listing(uri, with_statistics=True)):
         with pytest.raises(InternalError, match=r"mem://h.*Careless.*FileStatistics.*'f'"):
             ask("mem://h")
-
-
-def test_a_filesystem_of_ours_under_another_scheme_is_asked_once(store):
-    class Ours(Filesystem):
-        def get_children(self, uri):
-            return store.get_children(uri)
-
-        def get_children_statistics(self, uri):
-            return store.get_children_statistics(uri)
-
-    found = PythonFilesystem("other", Ours("mem", "ours")).listing("mem://h/", with_statistics=True)
-
-    assert found.statistics == LISTED
-    assert store.calls == [("get_children_statistics", "mem://h/")]
-
-
-def test_a_pattern_of_several_levels_asks_for_no_kind_that_is_listed(store, offering):
-    store.files["/d/g"] = b""
-
-    assert offering.get_matching_paths("mem://h/*/g") == ["mem://h/d/g"]
-    assert [call for call in store.calls if call[0] in ("stat", "is_directory")] == []
-    assert offering.get_matching_paths("mem://h/*") == ["mem://h/d", "mem://h/f"]
-    assert store.calls[-1] == ("get_children", "mem://h/")
-
-
-def test_a_deletion_asks_for_no_kind_that_is_listed(store, offering):
-    store.dirs.add("/d/e")
-    store.files |= {"/d/g": b"", "/d/e/h": b""}
-
-    assert offering.delete_recursively("mem://h/d") == (0, 0)
-    assert (store.files, store.dirs) == ({"/f": b"ab"}, {"/"})
-    kinds = [uri for operation, uri in store.calls if operation in ("stat", "is_directory")]
-    assert set(kinds) <= {"mem://h/d"}

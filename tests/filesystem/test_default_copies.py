@@ -18,7 +18,6 @@ from modular_tf.errors import (
     UnavailableError,
 )
 from modular_tf.filesystem.copying import COPY_BLOCK, CopyWatch, copy_through
-from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.held_writer import HeldWriter
 from modular_tf.filesystem.jobs import Job
 from modular_tf.filesystem.location import Location
@@ -154,17 +153,6 @@ def test_an_old_target_is_written_itself_where_its_directory_takes_no_file(store
     assert store.files == {"/f": LARGE, "/g": LARGE}
 
 
-def test_an_old_target_is_replaced_by_one_rename_and_a_new_one_needs_none(store, renaming):
-    store.files.update({"/f": LARGE, "/g": b"old"})
-    renaming.copy_file("mem://h/f", "mem://h/new")
-    assert calls(store, "rename_file") == []
-    renaming.copy_file("mem://h/f", "mem://h/g")
-
-    assert store.files == {"/f": LARGE, "/g": LARGE, "/new": LARGE}
-    assert ("new_writable_file", "mem://h/g") not in store.calls
-    assert len(calls(store, "rename_file")) == 1
-
-
 def test_an_empty_target_stays_empty_and_the_same_file(store, renaming):
     """It may be a device, which must not become a file of its name."""
     store.files.update({"/f": LARGE, "/g": b""})
@@ -174,14 +162,6 @@ def test_an_empty_target_stays_empty_and_the_same_file(store, renaming):
 
     assert store.files == {"/f": LARGE, "/g": b""}
     assert calls(store, "rename_file", "delete_file") == []
-
-
-def test_a_rename_that_is_a_copy_after_all_ends(store, renaming):
-    store.files.update({"/f": b"new", "/g": b"old"})
-    renaming.rename_file = lambda source, target: Filesystem.rename_file(renaming, source, target)
-    renaming.copy_file("mem://h/f", "mem://h/g")
-
-    assert store.files == {"/f": b"new", "/g": b"new"}
 
 
 @pytest.mark.parametrize("count", [-1, COPY_BLOCK + 1])
@@ -194,14 +174,6 @@ def test_a_count_that_no_reader_can_give_ends_the_copy(count, store, fs):
         fs.copy_file("mem://h/f", "mem://h/g")
 
     assert set(store.files) == {"/f"}
-
-
-def test_a_copy_between_filesystems_of_one_path_is_no_copy_onto_itself(store, fs):
-    other = MemoryStore()
-    store.files["/f"] = LARGE
-    copy_through(fs, "mem://h/f", filesystem_of(other), "mem://h/f")
-
-    assert other.files["/f"] == LARGE
 
 
 def test_a_source_that_ends_early_is_no_copy(store, fs):
@@ -396,18 +368,6 @@ def test_a_link_that_leads_out_of_what_a_client_serves_stays(store, fs, own_serv
 
     assert (root / "link").readlink() == real
     assert [path.name for path in root.iterdir()] == ["link"]
-
-
-def test_a_failed_copy_through_a_link_that_leads_nowhere_leaves_the_link_alone(
-    store, fs, service, tmp_path
-):
-    store.files["/f"] = b"new"
-    link = tmp_path / "link"
-    link.symlink_to(tmp_path / "real")
-    with pytest.raises(KeyboardInterrupt):
-        copy_through(fs, "mem://h/f", service.filesystem("file"), f"file://{link}", Interrupting())
-
-    assert [path.name for path in tmp_path.iterdir()] == ["link"]
 
 
 def test_a_shortage_of_descriptors_is_an_error_of_this_package(

@@ -14,12 +14,8 @@ from modular_tf.errors import (
     UnavailableError,
     UnimplementedError,
 )
-from modular_tf.filesystem.jobs import Job
-from modular_tf.filesystem.location import Location
 from modular_tf.filesystem.python_filesystem import PythonFilesystem
-from modular_tf.filesystem.trees import Item, Removal
 from tests.filesystem.memory_store import MemoryStore, filesystem_of
-from tests.filesystem.plugins import service_of
 
 
 def calls(store, operation):
@@ -48,13 +44,6 @@ def test_what_is_missing_of_a_path_is_made_and_what_is_there_is_fine(paths, erro
     assert store.dirs == {"/", "/d", *made}
 
 
-@pytest.mark.parametrize("uri", ["mem://h", "mem://", ""])
-def test_without_a_path_there_is_nothing_to_do(uri, store, fs):
-    fs.recursively_create_dir(uri)
-
-    assert store.calls == []
-
-
 def test_a_root_that_is_not_there_ends_too(store, fs):
     store.dirs.clear()
     with pytest.raises(NotFoundError):
@@ -73,15 +62,6 @@ def test_other_errors_stop_and_what_was_made_stays(store, fs):
     with pytest.raises(UnavailableError):
         fs.recursively_create_dir("mem://h/q/r")
     assert len(calls(store, "create_dir")) == 2
-
-
-def test_a_directory_that_another_makes_meanwhile_is_fine(store, fs):
-    store.dirs.update(("/a", "/a/b"))
-    seen = store.path_exists
-    fs.path_exists = lambda uri: False if uri.endswith("/b") else seen(uri)
-
-    fs.recursively_create_dir("mem://h/a/b/c")
-    assert "/a/b/c" in store.dirs
 
 
 # ---- delete_recursively ----
@@ -122,13 +102,6 @@ def test_siblings_of_what_cannot_be_deleted_go_and_the_first_cause_is_told(tree,
     assert undeleted(fs, "d", PermissionDeniedError, match="mine") == (1, 2)
     assert tree.dirs == {"/", "/d", "/d/e"}
     assert set(tree.files) == {"/d/e/ 2", "/kept"}
-
-
-def test_a_directory_that_cannot_be_listed_is_counted_once(tree, fs):
-    tree.faults["get_children", "/d/e"] = UnavailableError("down")
-
-    assert undeleted(fs, "d", UnavailableError) == (0, 2)
-    assert set(tree.files) == {"/d/e/ 2", "/d/e/f/.3", "/kept"}
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "/", "a/b", "/etc", "../../x"])
@@ -231,24 +204,6 @@ def test_a_default_without_its_means_says_what_is_missing(left_out, operation, p
 
 
 # ---- which of them the host does ----
-
-
-@pytest.mark.parametrize(("variant", "counted"), [("minimal", 3), ("good", 1)])
-def test_the_host_removes_a_tree_file_by_file_where_the_plugin_has_no_operation_for_it(
-    variant, counted, fixture_plugin
-):
-    with service_of(fixture_plugin(variant, scheme="zz")) as service:
-        fs, job = service.filesystem("zz"), Job(2)
-        for directory in ("zz://h/d", "zz://h/d/e"):
-            fs.create_dir(directory)
-            fs.new_writable_file(f"{directory}/file").close()
-        fs.new_writable_file("zz://h/d/other").close()
-
-        Removal(job).run([Item.at(Location(fs, "zz://h/d"))])
-
-        job.raise_first()
-        assert job.totals.files == counted
-        assert not fs.path_exists("zz://h/d")
 
 
 @pytest.mark.parametrize("is_there", [True, False])

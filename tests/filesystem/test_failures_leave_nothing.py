@@ -8,9 +8,8 @@ import pytest
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.errors import ModularTFError
-from modular_tf.native.ffi import lib
 from tests.filesystem.plugins import built, service_of
-from tests.fixtures.native_errors import errors_alive, none_is_left
+from tests.fixtures.native_errors import none_is_left
 
 _CODES = [code for code in Code if code is not Code.OK]
 _ON_PATHS = (
@@ -25,14 +24,6 @@ _OTHERS = {
     "paths_exist": lambda fs, uri: fs.paths_exist([uri, uri, uri]),
     "option": lambda fs, uri: fs.get_filesystem_configuration_option(uri.rpartition("/")[2]),
     "start_transaction": lambda fs, _uri: fs.start_transaction(),
-}
-_ON_FILES = {
-    "read": lambda fs, uri: fs.new_random_access_file(uri).read(0, 5),
-    "append": lambda fs, uri: fs.new_writable_file(uri).append(b"x"),
-    "tell": lambda fs, uri: fs.new_writable_file(uri).tell(),
-    "flush": lambda fs, uri: fs.new_writable_file(uri).flush(),
-    "sync": lambda fs, uri: fs.new_writable_file(uri).sync(),
-    "close": lambda fs, uri: fs.new_writable_file(uri).close(),
 }
 
 
@@ -52,26 +43,9 @@ def test_an_operation_on_a_path(operation, failing):
                     call(failing, f"fails://h/{code:d}/{other:d}")
 
 
-@pytest.mark.parametrize("operation", _ON_FILES)
-def test_an_operation_on_a_file(operation, failing):
-    with none_is_left():
-        for code in _CODES:
-            with suppress(ModularTFError):
-                _ON_FILES[operation](failing, f"fails://h/open/{code:d}")
-
-
 @pytest.mark.parametrize("code", _CODES)
 def test_a_code_is_the_one_that_is_raised(code, failing):
     with pytest.raises(ModularTFError) as caught:
         failing.stat(f"fails://h/{code:d}")
 
     assert caught.value.code is code
-
-
-def test_an_error_that_is_not_taken_is_noticed(failing):
-    before = errors_alive()
-    error = lib.mtf_stat_path(failing._handle, b"fails://h/5", bytes(24))
-
-    assert errors_alive() == before + 1
-    lib.mtf_error_free(error)
-    assert errors_alive() == before

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modular_tf.errors import (
-    FailedPreconditionError,
     InternalError,
     InvalidArgumentError,
     PermissionDeniedError,
@@ -39,42 +38,28 @@ def store(store):
     ("pattern", "found"),
     [
         ("/d/a*", ["/d/a1", "/d/a2"]),
-        ("/d/a?", ["/d/a1", "/d/a2"]),
         ("/d/a[12]", ["/d/a1", "/d/a2"]),
         ("/d/a[^1]", ["/d/a2"]),
-        ("/d/a[!1]", ["/d/a2"]),
-        ("/d/a[0-1]", ["/d/a1"]),
         ("/d/a[2-1]", []),
-        ("/d/[a-b]", ["/d/b"]),
-        ("/d/[ab]*", ["/d/a1", "/d/a2", "/d/b"]),
-        ("/d/?", ["/d/b"]),
-        ("/d/a", []),
         ("/d/a1", ["/d/a1"]),
         ("/d/absent", []),
         ("/absent/*", []),
         ("/top/*", []),
+        ("/top/x", []),
         ("/d/*/f1", ["/d/other/f1", "/d/sub/f1"]),
         ("/d/*/*/x", ["/d/sub/deep/x"]),
-        ("/*/*/*/*", ["/d/sub/deep/x"]),
         ("/*", ["/d", "/e", "/top"]),
-        ("/*/a1", ["/d/a1"]),
-        ("/d/s*b/f*", ["/d/sub/f1"]),
         (
             "/d/**",
             ["/d/.hidden", "/d/a1", "/d/a2", "/d/b", "/d/other", "/d/st*r", "/d/sub", "/d/w[x]"],
         ),
-        ("/d/.h*", ["/d/.hidden"]),
         ("/d/w\\[x\\]", ["/d/w[x]"]),
-        ("/d/w[[]x]", ["/d/w[x]"]),
-        ("/d/st\\*r", ["/d/st*r"]),
-        ("/d/st[*]r", ["/d/st*r"]),
         ("/d/a[1", []),
         ("/d/[", []),
         ("/d/a[/]1", []),
         ("/e/*ü", ["/e/ü ü"]),
         ("/d/{a1,a2}", []),
         ("/d/sub*/", ["/d/sub"]),
-        ("/d/a1/*", []),
         ("//d//a*", ["//d/a1", "//d/a2"]),
         ("/d/../d/a*", ["/d/../d/a1", "/d/../d/a2"]),
     ],
@@ -124,30 +109,6 @@ def test_errors_are_told_and_do_not_mean_no_match(error, pattern, store, fs):
         fs.get_matching_paths(f"mem://h{pattern}")
 
 
-def test_a_plain_name_below_a_file_is_no_match(fs):
-    """As with a wildcard in it: nothing can be there."""
-
-    def path_exists(uri):
-        raise FailedPreconditionError(f"{uri}: a parent is a file")
-
-    fs.path_exists = path_exists
-    assert fs.get_matching_paths("mem://h/top/x") == []
-
-
-@pytest.mark.parametrize(
-    ("children", "pattern", "found"),
-    [
-        (["gone", "sub"], "/d/*/f1", ["/d/sub/f1"]),
-        (["sub/", "sub", "a1"], "/d/s*", ["/d/sub"]),
-    ],
-    ids=["an entry is gone meanwhile", "slashes and doubles"],
-)
-def test_odd_listings_do_not_matter(children, pattern, found, store, fs):
-    store.children["/d"] = children
-
-    assert fs.get_matching_paths(f"mem://h{pattern}") == [f"mem://h{path}" for path in found]
-
-
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b"])
 def test_a_name_that_no_child_has_is_an_error(name, store, fs):
     store.children["/d"] = ["a1", name]
@@ -164,35 +125,13 @@ def test_what_the_plugin_finds_is_sorted_and_each_once(store):
 
 # ---- One level, against the system's own fnmatch ----
 
-_LEVELS = st.text("ab-*?[]!^\\.", min_size=1, max_size=7)
-_NAMES = st.text("ab-*?[]!^\\.", min_size=1, max_size=4)
-
-
-def _is_unusual(level):
-    """Return whether the header's grammar leaves it out: open brackets, and what only POSIX has."""
-    closed = 0
-    inside = False
-    position = 0
-    while position < len(level):
-        if level[position] == "\\":
-            position += 1
-            if position == len(level):
-                return True
-        elif inside and level[position] == "]" and position > closed:
-            inside = False
-        elif inside and level[position] == "[":
-            return True
-        elif not inside and level[position] == "[":
-            inside = True
-            closed = position + 1 + (level[position + 1 : position + 2] in ("!", "^"))
-        position += 1
-    return inside
+_PARTS = ("a", "b", "-", "*", "?", "[ab]", "[!a]", "[^b]", "[a-c]", "[]a]", "[*]", r"\*", "^")
+_LEVELS = st.lists(st.sampled_from(_PARTS), min_size=1, max_size=5).map("".join)
+_NAMES = st.text("ab-*?[]!^.", min_size=1, max_size=4)
 
 
 @settings(max_examples=200)
 @given(_LEVELS, _NAMES)
 def test_levels_match_as_in_the_c_library(level, name):
-    """And none is an error."""
     matched = bool(compile_level(level).fullmatch(name))
-    if not _is_unusual(level):
-        assert matched is (_fnmatch(level.encode(), name.encode(), _FNM_PATHNAME) == 0)
+    assert matched is (_fnmatch(level.encode(), name.encode(), _FNM_PATHNAME) == 0)

@@ -9,9 +9,8 @@ from contextlib import suppress
 import pytest
 
 from modular_tf.errors import AbortedError, ModularTFError, ResourceExhaustedError
-from modular_tf.filesystem import plugin_filesystem
 from tests.filesystem.plugins import service_of
-from tests.fixtures.interrupts import interrupt, interrupted, points
+from tests.fixtures.interrupts import interrupt, interrupted
 
 OPENERS = {
     "reader": lambda fs, uri: fs.new_random_access_file(uri),
@@ -114,58 +113,15 @@ def test_an_interrupted_close_is_finished_by_the_next(mode, buffering, parts, pl
     assert whole > 1
 
 
-def test_a_close_that_a_signal_handler_ends_with_an_exception_is_finished_by_the_next(
-    kind, place, monkeypatch
-):
-    def time_out(_):
-        raise TimeoutError
-
-    mode, content = kind
-    file = place.fs.open(place / "f", mode)
-    file.write(content("content"))
-    with monkeypatch.context() as patch:
-        patch.setattr(plugin_filesystem, "_close_writer", time_out)
-        with pytest.raises(TimeoutError):
-            file.close()
-
-    file.close()
-
-    assert file.closed
-    assert place.fs.open_count == 0
-    assert place.read("f") == b"content"
-
-
-@pytest.fixture
-def failing_close(fixture_plugin):
-    with service_of(fixture_plugin("close-fails")) as service:
-        yield service.filesystem("fixture")
-
-
-def test_what_an_interrupted_close_has_to_report_is_reported_by_the_next(failing_close):
+def test_what_an_interrupted_close_has_to_report_is_reported_by_the_next(fixture_plugin):
     """The second point is the first line of ours after the plugin's close."""
-    writer = failing_close.new_writable_file("fixture://h/f")
-    assert interrupt(writer.close, point=1)
-
-    with pytest.raises(ModularTFError, match="the upload was refused"):
+    with service_of(fixture_plugin("close-fails")) as service:
+        writer = service.filesystem("fixture").new_writable_file("fixture://h/f")
+        assert interrupt(writer.close, point=1)
+        with pytest.raises(ModularTFError, match="the upload was refused"):
+            writer.close()
         writer.close()
-    writer.close()
-    assert writer.closed
-
-
-def test_what_an_interrupted_end_of_a_filesystem_has_to_report_is_reported_by_the_next(
-    failing_close,
-):
-    failing_close.new_writable_file("fixture://h/f")
-    writer = failing_close.new_writable_file("fixture://h/f")
-    for point in points():
-        assert interrupt(failing_close.close, point=point)
-        if failing_close.open_count == 0:
-            break
-
-    with pytest.raises(ModularTFError, match="the upload was refused"):
-        failing_close.close()
-    failing_close.close()
-    writer.close()
+        assert writer.closed
 
 
 @pytest.mark.parametrize(
@@ -211,11 +167,3 @@ def test_a_store_keeps_nothing_of_a_file_whose_append_was_interrupted_at_any_poi
     for file, more in interrupted(begin, lambda file: file.append(b"second"), first=1):
         assert file.is_torn == more
         file.close()
-
-
-def test_a_store_keeps_a_file_that_was_given_what_is_no_bytes(place, monkeypatch):
-    monkeypatch.setattr(type(place.fs), "is_object_store", True)
-    with place.fs.new_writable_file(place / "f") as file:
-        with pytest.raises(TypeError):
-            file.append("text")
-        assert not file.is_torn

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import gc
-import os
-import threading
 
 import pytest
 
 from modular_tf.errors import AbortedError, ClosedError, FailedPreconditionError, ModularTFError
-from modular_tf.filesystem import workarounds
 from modular_tf.filesystem.plugin_filesystem import PluginWritableFile
-from modular_tf.filesystem.workarounds.store import Store
-from modular_tf.service import service as service_module
 from modular_tf.service.service import PluginService
 from tests.filesystem.counted import begin, counted, ended, is_closed
 from tests.fixtures.forked_children import in_a_fork
@@ -80,18 +75,6 @@ def test_what_is_open_is_written_out_and_cleaned_up_once(ending):
     ENDINGS[ending]()
 
 
-def test_what_is_open_at_the_end_of_the_process_arrives(tmp_path, run_forked):
-    run_forked(
-        """
-        from modular_tf.service.default import default_service
-        stream = default_service().filesystem("").open("f", "w")
-        stream.write("kept")
-        """
-    )
-
-    assert (tmp_path / "f").read_text() == "kept"
-
-
 @pytest.mark.parametrize("is_dropped", [False, True])
 @counted(**ended(files=2, writers=1))
 def test_memory_outlives_the_service(is_dropped):
@@ -109,14 +92,6 @@ def test_memory_outlives_the_service(is_dropped):
     assert view == b"abc"
     del view
     gc.collect()
-
-
-@counted(inits=1, cleanups=1, files_opened=2)
-def test_memory_that_is_viewed_when_the_process_ends_is_left_alone():
-    _, fs = begin()
-    with fs.new_writable_file("fixture://h/f") as writer:
-        writer.append(b"abc")
-    open_at_the_end.append(fs.new_read_only_memory_region_from_file("fixture://h/f").view())
 
 
 @counted("close-fails", **ended(files=2, writers=2))
@@ -163,24 +138,6 @@ def test_a_closed_service_says_so(own_service):
     assert own_service.schemes() == {}
     assert ram.open_count == 0
     assert below.closed  # though its stream was detached from it
-
-
-@in_a_fork
-def test_a_thread_that_never_releases_a_service_does_not_keep_the_process():
-    """As one that hangs in a plugin's init does; its service is not closed, another one is."""
-    service_module._PATIENCE_AT_EXIT_S = 0.1
-    stuck, locked = PluginService(), threading.Event()
-    open_at_the_end.extend([stuck, PluginService()])
-    for service in open_at_the_end:
-        service.load()
-
-    def hang():
-        with stuck._lock:
-            locked.set()
-            threading.Event().wait()
-
-    threading.Thread(target=hang, daemon=True).start()
-    locked.wait()
 
 
 def test_threads_with_open_files_get_to_know_the_end(run_forked):
@@ -252,85 +209,3 @@ def test_what_the_collector_finds_in_a_cycle_is_written_out():
             gc.collect()
             with fs.open(uri, "rb") as written:
                 assert written.read() == b"content"
-
-
-# ---- filesystems of a plugin whose cleanup ends them all: one init, and one cleanup, for all ----
-
-
-class Sharing(Store):
-    shares_init = True
-    begins_anew_in_children = False
-
-    def after_fork_in_child(self):
-        super().after_fork_in_child(reinitialise=self.begins_anew_in_children)
-
-
-def begin_sharing():
-    """Return a service, and its filesystem, which shares its init with the others."""
-    workarounds.store_class = lambda path, scheme: Sharing
-    return begin()
-
-
-@pytest.mark.parametrize("first", [0, 1])
-@counted(**ended(files=4, writers=4, inits=2))
-def test_the_last_to_close_cleans_up_and_a_new_one_starts_anew(first):
-    for _ in range(2):
-        both = begin_sharing(), begin_sharing()
-        (one, one_fs), (other, other_fs) = both[first], both[1 - first]
-        assert not one_fs.path_exists("fixture://h/f")
-        writer = one_fs.new_writable_file("fixture://h/f")
-        other_writer = other_fs.new_writable_file("fixture://h/other")
-        one.close()
-        assert is_closed(lambda: writer.append(b"x"))  # noqa: B023
-        assert is_closed(lambda: one_fs.path_exists("fixture://h/f"))  # noqa: B023
-        other_writer.append(b"kept")
-        other_writer.close()
-        assert other_fs.get_file_size("fixture://h/other") == 4
-        other.close()
-
-
-@counted(**ended(files=2, writers=1))
-def test_a_region_keeps_what_it_lies_in():
-    one, fs = begin_sharing()
-    with fs.new_writable_file("fixture://h/f") as writer:
-        writer.append(b"kept")
-    view = fs.new_read_only_memory_region_from_file("fixture://h/f").view()
-    one.close()
-    two, fs = begin_sharing()
-    assert fs.path_exists("fixture://h/f")
-    two.close()
-    assert view == b"kept"
-
-
-@counted("init-fails", inits=2, cleanups=0)
-def test_a_failed_init_is_not_shared():
-    for _ in range(2):
-        service, _ = begin_sharing()
-        (record,) = service.plugins()
-        assert [reason.rule for reason in record.reasons] == ["FS-019"], record.reasons
-        service.close()
-
-
-def share_with_a_child(anew):
-    Sharing.begins_anew_in_children = anew
-    (one, one_fs), (_, two_fs) = begin_sharing(), begin_sharing()
-    one_fs.new_writable_file("fixture://h/before").close()
-    if child := os.fork():
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-        assert not two_fs.path_exists("fixture://h/child")
-        os._exit(0)  # it is the child that reports
-    assert one_fs.path_exists("fixture://h/before") is not anew
-    one_fs.new_writable_file("fixture://h/child").close()
-    assert two_fs.path_exists("fixture://h/child")
-    one.close()
-    assert two_fs.path_exists("fixture://h/child")
-
-
-@counted(inits=1, cleanups=1)
-def test_children_share_too():
-    share_with_a_child(anew=False)
-
-
-@counted(inits=2, cleanups=1)
-def test_children_share_an_init_that_is_called_anew():
-    share_with_a_child(anew=True)

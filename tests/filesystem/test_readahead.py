@@ -18,7 +18,6 @@ from modular_tf.filesystem.readahead import (
     ReadaheadFile,
     read_ahead,
 )
-from modular_tf.filesystem.store_files import WholeFile
 
 MIB = 1 << 20
 
@@ -82,17 +81,6 @@ def test_blocks_grow_while_reads_are_sequential():
     assert file.reads == [(17 * MIB, FIRST_BLOCK)]
 
 
-def test_short_jumps_forward_are_read_over():
-    file, ahead = opened(40 * MIB, reach=3 * MIB)
-    for place in range(MIB, 40 * MIB, 2 * MIB):
-        assert ahead.read(place, MIB // 2) == file.data[place : place + MIB // 2]
-
-    block = 6 * MIB
-    assert file.reads[:2] == [(MIB, MIB // 2), (3 * MIB, block)]
-    assert all(n <= block for _, n in file.reads)
-    assert len(file.reads) <= 8
-
-
 @pytest.mark.parametrize(
     ("places", "lengths"),
     [
@@ -132,24 +120,6 @@ def test_the_reach_is_what_comes_within_one_latency():
     assert times.reach < MIB // 10
 
 
-def test_failures_and_what_may_come_from_memory_tell_nothing_of_a_store():
-    times = FetchTimes()
-    times.note(MIB, 0.02)
-    with pytest.raises(OSError, match="cut off"), times.measured(MIB):
-        raise OSError("cut off")
-    ReadaheadFile(Noted(bytes(MIB)), MIB, times=times).read(MIB - 100, 2 * MIB)
-    ReadaheadFile(WholeFile("far://file", bytes(MIB // 2)), MIB // 2, times=times).read(0, 10)
-    times.note(MIB, 0.02)
-    assert times.reach == 8 * MIB
-
-
-def test_a_long_read_is_passed_on_as_it_is():
-    file, ahead = opened(20 * MIB)
-
-    assert ahead.read(MIB, 9 * MIB) == file.data[MIB : 10 * MIB]
-    assert file.reads == [(MIB, 9 * MIB)]
-
-
 def test_several_blocks_are_stored_and_those_used_last():
     file, ahead = opened(4 * MIB, most=2 * FIRST_BLOCK)
     for place in (0, MIB, 0, 2 * MIB):
@@ -161,23 +131,6 @@ def test_several_blocks_are_stored_and_those_used_last():
     assert file.reads == []
     ahead.read(MIB, 10)
     assert len(file.reads) == 1
-
-
-def test_nothing_is_read_ahead_behind_the_end():
-    file, ahead = opened(FIRST_BLOCK + 10)
-    read_on(ahead, 0, FIRST_BLOCK + 10, 1000)
-
-    assert file.reads[0] == (0, FIRST_BLOCK)
-    assert all(offset < FIRST_BLOCK + 10 and n <= 1000 for offset, n in file.reads[1:])
-
-
-def test_a_short_block_is_not_the_end():
-    file, ahead = opened(MIB)
-    file.most = 1000
-
-    assert ahead.read(0, 1000) == file.data[:1000]
-    file.most = MIB
-    assert ahead.read(1000, 5000) == file.data[1000:6000]
 
 
 def test_a_file_may_grow_behind_what_was_known():
@@ -199,14 +152,6 @@ def fail_once(file, at):
         return real(offset, buffer)
 
     file.readinto = readinto
-
-
-def test_a_failed_read_is_tried_again():
-    file, ahead = opened(MIB)
-    fail_once(file, 0)
-    with pytest.raises(OSError, match="cut off"):
-        ahead.read(0, 10)
-    assert ahead.read(0, 10) == file.data[:10]
 
 
 @given(
@@ -267,13 +212,6 @@ def test_a_stream_that_failed_to_read_the_rest_reads_it_again(buffering, serving
         with pytest.raises(OSError, match="cut off"):
             stream.read()
         assert stream.read() == file.data
-
-
-def test_a_stream_without_a_buffer_asks_for_what_it_is_asked(serving):
-    file = Noted(random_bytes(MIB))
-    with serving(file).open("mem://h/file", "rb", buffering=0) as stream:
-        assert stream.read(10) == file.data[:10]
-    assert file.reads == [(0, 10)]
 
 
 def test_a_file_of_this_machine_is_not_read_ahead(fs):

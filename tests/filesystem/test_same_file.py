@@ -91,14 +91,6 @@ def test_a_filesystem_is_not_asked_to_do_it(care, folder, operation, place, spel
 
 
 @ON_TWO
-def test_two_names_are_left_to_the_plugin(care, folder, operation):
-    getattr(care, operation)(f"care://{folder}/d/f", f"care://{folder}/d/g")
-
-    assert (folder / "d" / "g").read_bytes() == b"kept"
-    assert (folder / "d" / "f").exists() == (operation == "copy_file")
-
-
-@ON_TWO
 @pytest.mark.parametrize(
     ("source", "target", "error"),
     [("none", "./none", NotFoundError), ("d", "d/", FailedPreconditionError)],
@@ -132,14 +124,6 @@ def test_two_schemes_that_have_a_state_each_are_compared_by_content(folder):
         for name in ("f", "link", "other"):
             gfile.using(service).copy(f"care://{folder}/d/f", f"less://{folder}/d/{name}", True)
     assert [(folder / "d" / name).read_bytes() for name in ("f", "other")] == [b"kept", b"kept"]
-
-
-def test_filesystems_of_different_plugins_share_nothing(careless, care):
-    others = [careless.filesystem(scheme) for scheme in ("", "file", "ram")]
-
-    assert not any(care.shares_store_with(other) for other in others)
-    assert others[0].shares_store_with(others[1])
-    assert not others[2].shares_store_with(others[1])
 
 
 @ON_TWO

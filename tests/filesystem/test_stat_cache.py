@@ -6,6 +6,14 @@ from modular_tf.filesystem import stat_cache
 from modular_tf.filesystem.stat_cache import StatCache
 
 
+def test_what_changes_during_a_look_is_not_kept():
+    cache = StatCache[int](60, most=3)
+    version = cache.version
+    cache.forget("path")
+    cache.put("path", 1, version)
+    assert cache.get("path") is None
+
+
 def test_so_many_entries_are_kept_for_some_seconds(monkeypatch):
     now = [1000.0]
     monkeypatch.setattr(stat_cache, "monotonic", lambda: now[0])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -14,7 +13,6 @@ from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
 from tests.filesystem.plugins import built, service_of
 
 _THREADS = 8
-_STEPS = 30
 
 
 def together(work):
@@ -100,43 +98,7 @@ def test_a_close_during_a_failing_append_stores_no_torn_file(
         assert stored.exists() == (not is_store)
 
 
-# ---- Mixed work ----
-
-
-def test_mixed_operations_of_eight_threads_get_every_byte_right(place):
-    shared = place.write("shared", bytes(range(256)) * 1024)
-    size = 256 * 1024
-
-    def work(number):
-        dice = random.Random(number)
-        mine = place / f"dir{number}"
-        place.fs.create_dir(mine)
-        for step in range(_STEPS):
-            data = bytes([number, step % 256]) * dice.randint(1, 5000)
-            uri = f"{mine}/f{step % 7}"
-            with place.fs.open(uri, "wb") as file:
-                file.write(data)
-            place.fs.copy_file(uri, f"{mine}/copy")
-            with place.fs.open(f"{mine}/copy", "ab") as file:
-                file.write(b"end")
-            place.fs.rename_file(f"{mine}/copy", f"{mine}/moved")
-            with place.fs.open(f"{mine}/moved", "rb") as file:
-                assert file.read() == data + b"end"
-            offset = dice.randrange(size - 1000)
-            with place.fs.new_random_access_file(shared) as file:
-                assert file.read(offset, 1000) == (bytes(range(256)) * 5)[offset % 256 :][:1000]
-            assert place.fs.stat(uri).length == len(data)
-            with place.fs.new_read_only_memory_region_from_file(uri) as region:
-                assert region.view() == data
-            place.fs.delete_file(f"{mine}/moved")
-            assert not place.fs.path_exists(f"{mine}/moved")
-        names = place.fs.get_children(mine)
-        assert place.fs.delete_recursively(mine) == (0, 0)
-        return names
-
-    assert together(work) == [[f"f{i}" for i in range(7)]] * _THREADS
-    assert place.fs.get_children(place.root) == ["shared"]
-    assert place.fs.open_count == 0
+# ---- One writer ----
 
 
 def test_a_writer_of_many_threads_loses_nothing(place):
@@ -148,29 +110,3 @@ def test_a_writer_of_many_threads_loses_nothing(place):
     assert len(data) == 100 * 100 * _THREADS
     for at in range(0, len(data), 100):  # each append lies in one piece
         assert data[at : at + 100] == data[at : at + 1] * 100
-
-
-def test_registering_and_looking_up_go_together(own_service):
-    made = own_service.filesystem("ram")
-
-    def work(number):
-        for _ in range(_STEPS):
-            undo = own_service.register_filesystem(f"scheme{number}", made)
-            assert own_service.filesystem_for(f"scheme{number}://x") is not None
-            assert "ram" in own_service.schemes()
-            own_service.plugins()
-            undo()
-
-    together(work)
-    assert not any(scheme.startswith("scheme") for scheme in own_service.schemes())
-
-
-def test_one_plugin_is_loaded_once_by_eight_services_at_once(fixture_plugin):
-    library = fixture_plugin("good")
-
-    def work(number):
-        with service_of(library) as service:
-            service.filesystem("fixture").create_dir(f"fixture://h/{number}")
-            return service.filesystem("fixture").get_children("fixture://h/")
-
-    assert together(work) == [[str(number)] for number in range(_THREADS)]

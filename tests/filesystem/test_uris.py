@@ -1,7 +1,4 @@
-"""URIs and paths: the table of `filesystem-abi` §5, in Python and in C.
-
-`tests.fuzz.uri` splits and joins thousands of random ones by the same rules in each run.
-"""
+"""URIs and paths: the table of `filesystem-abi` §5, in Python and in C."""
 
 from __future__ import annotations
 
@@ -10,9 +7,7 @@ import pytest
 from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.registry import FilesystemRegistry
 from modular_tf.filesystem.uri import (
-    basename,
     create_uri,
-    dirname,
     parse_uri,
     scheme_of,
 )
@@ -25,33 +20,21 @@ _TABLE = [
     ("", "", "", "", ""),
     ("/", "", "", "/", "/"),
     ("//", "", "", "//", "/"),
-    ("///", "", "", "///", "/"),
     ("/..", "", "", "/..", "/"),
-    ("/../a", "", "", "/../a", "/a"),
     ("/a/b/../../..", "", "", "/a/b/../../..", "/"),
     (".", "", "", ".", "."),
     ("..", "", "", "..", ".."),
-    ("a/..", "", "", "a/..", "."),
     ("a/../..", "", "", "a/../..", ".."),
     ("a/../../b", "", "", "a/../../b", "../b"),
-    ("a/b//", "", "", "a/b//", "a/b"),
     ("//a//b", "", "", "//a//b", "/a/b"),
-    ("...", "", "", "...", "..."),
-    (".b", "", "", ".b", ".b"),
     ("..b/./x", "", "", "..b/./x", "..b/x"),
     ("zz://", "zz", "", "", "/"),
-    ("zz:///", "zz", "", "/", "/"),
     ("zz://h", "zz", "h", "", "/"),
-    ("zz://h/", "zz", "h", "/", "/"),
-    ("zz://h//", "zz", "h", "//", "/"),
     ("zz://h/p", "zz", "h", "/p", "/p"),
     ("zz://h/../p", "zz", "h", "/../p", "/p"),
-    ("zz://../x", "zz", "..", "/x", "/x"),
     ("S3://Bucket/Key", "S3", "Bucket", "/Key", "/Key"),
     ("s3-x://h/p", "", "", "s3-x://h/p", "s3-x:/h/p"),
-    ("9s://h", "", "", "9s://h", "9s:/h"),
     ("a://h/p", "", "", "a://h/p", "a:/h/p"),
-    ("C:\\d\\f", "", "", "C:\\d\\f", "C:\\d\\f"),
     ("C:/d/f", "", "", "C:/d/f", "C:/d/f"),
     ("c://d/f", "", "", "c://d/f", "c:/d/f"),
     ("zz:/h/p", "", "", "zz:/h/p", "zz:/h/p"),
@@ -62,10 +45,7 @@ _TABLE = [
     ("zz://u@h:1?x#y/p", "zz", "u@h:1?x#y", "/p", "/p"),
     ("z.9Z://h/p", "z.9Z", "h", "/p", "/p"),
     ("z+z://h/p", "", "", "z+z://h/p", "z+z:/h/p"),
-    ("z_z://h/p", "", "", "z_z://h/p", "z_z:/h/p"),
-    (" zz://h/p", "", "", " zz://h/p", " zz:/h/p"),
     ("zz://h/a\nb", "zz", "h", "/a\nb", "/a\nb"),
-    ("zz://h\n/b", "zz", "h\n", "/b", "/b"),
     ("zz://h/zz://i/j", "zz", "h", "/zz://i/j", "/zz:/i/j"),
     ("zz://\udcff/\udcfe", "zz", "\udcff", "/\udcfe", "/\udcfe"),
 ]
@@ -123,17 +103,3 @@ def test_lookups_are_by_exact_scheme():
         assert registry.for_uri(plain).scheme == ""
     with pytest.raises(NotImplementedError, match="'s4'"):
         registry.for_uri("s4://b/k")
-
-
-@pytest.mark.parametrize(
-    ("uri", "parent", "name"),
-    [
-        ("zz://h/p", "zz://h/", "p"),
-        ("zz://h/a/b", "zz://h/a", "b"),
-        ("zz://h", "zz://h", ""),
-        ("/s", "/", "s"),
-        ("a/b/", "a/b", ""),
-    ],
-)
-def test_dirname_and_basename(uri, parent, name):
-    assert (dirname(uri), basename(uri)) == (parent, name)

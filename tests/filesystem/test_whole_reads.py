@@ -6,12 +6,8 @@ import os
 import threading
 from pathlib import Path
 
-import pytest
-
-from modular_tf.errors import ModularTFError, NotFoundError
-from modular_tf.filesystem import plugin_filesystem, store_files
+from modular_tf.filesystem import plugin_filesystem
 from modular_tf.filesystem.files import SHORT_FILE, RandomAccessFile
-from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.store_files import PiecewiseReader
 from tests.fixtures.interrupts import interrupted
 
@@ -36,18 +32,6 @@ def test_first_bytes_come_with_the_open_file_or_with_none_where_it_ended(service
         data, file = fs.read_first(uri, n)
         with file:
             assert (data, file.read(0, 9)) == (b"some text"[:n], b"some text")
-
-
-@pytest.mark.parametrize(("name", "error"), [("missing", NotFoundError), ("d", ModularTFError)])
-def test_what_cannot_be_opened_is_told_with_plugin_path_and_operation(name, error, place):
-    place.fs.create_dir(place / "d")
-    with pytest.raises(error) as raised:
-        place.fs.read_file(place / name)
-
-    assert raised.value.plugin == place.fs.plugin
-    assert raised.value.path == place / name
-    assert raised.value.operation == "new_random_access_file"
-    assert place.fs.open_count == 0
 
 
 def test_a_long_file_whose_reading_is_interrupted_is_closed(place):
@@ -78,35 +62,12 @@ class FileOfPython(RandomAccessFile):
         self.reads.append("closed")
 
 
-def test_a_file_of_python_is_read_whole_by_the_length_that_it_knows():
-    file = FileOfPython(3 * SHORT_FILE)
-    fs = Filesystem("py", "mine")
-    fs.new_random_access_file = lambda _: file
-
-    assert fs.read_file("py://f") == bytes(3 * SHORT_FILE)
-    assert file.reads == [(0, 3 * SHORT_FILE), "closed"]
-
-
 def test_a_read_in_pieces_ends_when_all_of_them_have_come():
     began = threading.Event()
     file = FileOfPython(10, lambda offset: began.set() if offset else began.wait(60))
 
     assert PiecewiseReader(file, 4, length=10).read(0, 10) == bytes(10)
     assert sorted(offset for offset, _ in file.reads) == [0, 4, 8]
-
-
-def test_pages_are_brought_before_anything_has_come(monkeypatch):
-    """A file of a store does not answer before."""
-    may_answer, brought, answers = threading.Event(), [], []
-    file = FileOfPython(10, lambda _: answers.append(may_answer.wait(20)))
-
-    def bring_pages(target):
-        brought.append(len(target))
-        may_answer.set()
-
-    monkeypatch.setattr(store_files, "bring_pages", bring_pages)
-    assert PiecewiseReader(file, 4).read(0, 10) == bytes(10)
-    assert (brought, answers) == ([10], [True] * 3)
 
 
 def test_bringing_pages_changes_no_byte():

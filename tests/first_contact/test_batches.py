@@ -1,11 +1,9 @@
 """One warm process serves batch after batch, and comes again when it is gone."""
 
 import os
-import shutil
 import signal
 from pathlib import Path
 
-import modular_tf
 from modular_tf.first_contact.finding import Limits
 from modular_tf.first_contact.trials import Trials, try_plugins
 from modular_tf.loading.task import Task
@@ -56,72 +54,3 @@ def test_nobody_reports_for_another_process(monkeypatch):
     _, hung = try_plugins([task("FORGE_SIBLINGS"), task("HANG")], Limits(seconds=3))
 
     assert hung.incident.violation.rule_id == "LD-061"
-
-
-def test_what_warmed_the_process_up_is_tried_like_any_other(tmp_path):
-    """The process that trials are forked from has tried a plugin of our own already."""
-    (folder,) = (path for path in modular_tf.__path__ if Path(path, "plugins").is_dir())
-    own = Path(folder, "plugins", "libposix_filesystem.so")
-    copy = shutil.copy(own, tmp_path / own.name)
-    found = try_plugins(
-        [Task("x", str(file), kinds=("filesystem",)) for file in (own, copy)], PATIENT
-    )
-
-    assert [(each.incident, each.offer.schemes) for each in found] == [(None, ("", "file"))] * 2
-
-
-def test_a_fork_starts_its_own(run_forked):
-    code = """
-    import os, sys
-    from modular_tf.first_contact.finding import Limits
-    from modular_tf.loading.task import Task
-    from modular_tf.first_contact.trials import Trials
-    def attempt():
-        (found,) = trials.try_plugins([Task("x", sys.argv[1])])
-        assert found.offer is not None
-    trials = Trials(Limits())
-    attempt()
-    pid = os.fork()
-    if pid == 0:
-        attempt()
-        trials.close()
-        os._exit(0)
-    assert os.waitpid(pid, 0)[1] == 0
-    attempt()
-    trials.close()
-    try:
-        os.waitpid(-1, os.WNOHANG)
-    except ChildProcessError:
-        print("none")
-    """
-    assert run_forked(code, build_misdeed("NOTHING")).stdout == "none\n"
-
-
-def test_a_child_that_is_forked_in_a_signal_handler_leaves_the_findings_to_its_parent(
-    run_forked, tmp_path
-):
-    code = """
-    import os, signal, sys
-    from modular_tf.first_contact.finding import Limits
-    from modular_tf.first_contact.trials import try_plugins
-    from modular_tf.loading.task import Task
-    hanging, good = sys.argv[1:]
-    pid_file = os.environ["MISDEED_PID"]
-    children = []
-    def fork_once_it_hangs(*_):
-        if os.path.exists(pid_file):
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            children.append(os.fork())
-            if children[0]:
-                os.waitpid(children[0], 0)
-    signal.signal(signal.SIGALRM, fork_once_it_hangs)
-    signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
-    found = try_plugins([Task("x", file) for file in (hanging, good)], Limits(seconds=3.0))
-    print(*(f.incident and f.incident.violation.rule_id for f in found), flush=True)
-    if not children[0]:
-        os._exit(0)
-    """
-    pid_file = {"MISDEED_PID": str(tmp_path / "pid")}
-    child = run_forked(code, build_misdeed("HANG"), build_misdeed("NOTHING"), env=pid_file)
-
-    assert child.stdout == "LD-061 None\n" * 2

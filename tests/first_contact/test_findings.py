@@ -11,7 +11,6 @@ import pytest
 from modular_tf.codec import decode, encode
 from modular_tf.discovery.file_identity import FileIdentity, SeenFile
 from modular_tf.first_contact.finding import (
-    ACCEPTABLE,
     MOST_NOTES,
     Finding,
     Incident,
@@ -22,7 +21,7 @@ from modular_tf.first_contact.finding import (
 from modular_tf.first_contact.verdict import Ending
 from modular_tf.processes.ending import MOST_FRAMES, readable_frames
 from modular_tf.processes.watched_child import EntryReader
-from modular_tf.rules import Violation, rule
+from modular_tf.rules import Violation
 
 HUGE = 10**4000  # JSON has it, and most of what is done with numbers takes it
 LONG = "é\x1b[2J\nnext" * 100_000
@@ -41,28 +40,11 @@ WHOLE = Finding(
     storable=False,
 )
 SIZES = [4096, -8192, 0]
-NOTE = {
-    "rule": "FS-012", "message": "found 3", "stage": "init", "remedy": None, "path": None,
-    "origin": None, "scheme": "s3",
-}  # fmt: skip
 OUTCOME = {
-    "finding": {
-        "incident": None,
-        "offer": {
-            "schemes": ["s3", ""],
-            "platform": {
-                "device_type": "GPU", "platform": "CHIP", "priority": 220, "layout": "device-2.9",
-                "has_timers": True,
-            },
-            "kernels": 3,
-            "ops": 1,
-        },
-        "notes": [NOTE],
-        "opened": [["/lib/libx.so", [1, 2, 3, 4, 5], "0" * 64, 6, "0-1"]],
-        "storable": False,
-    },
+    "finding": json.loads(json.dumps(encode(WHOLE._replace(incident=None)))),
     "changes": [["LD-069", "changed the umask"]],
-}  # fmt: skip
+}
+NOTE = OUTCOME["finding"]["notes"][0]
 # With the field of the ending that it fills.
 ENTRIES = [
     ({"enters": "SE_InitPlugin", "memory": SIZES}, "entered"),
@@ -126,26 +108,18 @@ def test_missing_added_unknown_and_too_many_values_are_refused(change):
         read_finding(broken)
 
 
-def test_what_may_be_accepted_lets_the_process_live():
-    letting_live = {*(f"LD-06{number}" for number in range(4, 9)), "LD-120", "LD-121", "LD-146"}
-
-    assert letting_live == ACCEPTABLE
-    assert not Violation("LD-069", "").is_error
-    assert not Violation("LD-065", "").is_error  # configurations may still name it
-    letting_live.remove("LD-065")
-    assert all("first_contact_accept" in rule(rule_id).remedy for rule_id in letting_live)
-
-
 def opened_row(path="/p/libmore.so", size=3):
     return [path, [1, 2, size, 4, 5], None, 6, "0-b"]
 
 
 def test_a_finding_is_bounded_whatever_it_is_made_of():
+    frames = readable_frames([[b"\x1b/x\n".hex() * 90_000, "1b66" * 90_000, 16]] * 100, [])
+    assert len(frames) == MOST_FRAMES
     incident = Incident.of(
         Violation("LD-060", LONG),
         signal=11,
         last_call=LONG,
-        backtrace=(LONG,) * 1000,
+        backtrace=(*frames, LONG),
         last_output=LONG,
     )
     whole = Finding(incident, Offer(("s3",), PlatformOffer("GPU", "CHIP", 220)), ())
@@ -153,6 +127,7 @@ def test_a_finding_is_bounded_whatever_it_is_made_of():
 
     assert len(json.dumps(encode(whole))) < 1 << 20
     assert read_finding(json.loads(json.dumps(encode(whole)))) == whole
+    assert incident.backtrace == frames
     assert incident.last_output.count("\n") > 100  # last words keep their lines
     for line in (
         incident.violation.message, incident.last_call, *incident.backtrace,
@@ -195,26 +170,18 @@ def test_a_field_of_another_type_or_beyond_its_bounds_is_refused(entry, name):
         (("memory",), [2**62 + 1, 0, 0]),
         (("memory", 2), True),
         (("changes",), [["LD-069", "x"]] * 65),
-        (("changes", 0), ["LD-069"]),
         (("changes", 0), ["LD-069", "x", "y"]),
-        (("changes", 0, 0), "LD-063"),  # that it could not be tried is for others to say
         (("changes", 0, 0), "LD-060"),
-        (("changes", 0, 0), "LD-999"),
         (("finding", "notes"), [NOTE] * (MOST_NOTES + 1)),
         (("finding", "notes", 0, "rule"), "LD-999"),
         (("finding", "notes", 0, "stage"), "trust"),
         (("finding", "opened"), [["/x", None, None, 0, ""]] * 1025),
-        (("finding", "opened"), [opened_row(size=1 << 63)]),
         (("finding", "opened"), [opened_row(f"/p/lib{at}.so", 1 << 32) for at in range(3)]),
-        (("finding", "opened"), [opened_row(size=-1)]),
         (("finding", "opened"), [["/p/libmore.so", None, None, 6, "0-b"]]),
         (("finding", "opened"), [opened_row("/p/\x1b[2Jlibmore.so")]),
-        (("finding", "opened"), [opened_row("/p/lib\u202emore.so")]),
         (("finding", "opened", 0, 0), "libx.so"),
         (("finding", "opened", 0, 0), "/" + "x" * 4096),
-        (("finding", "opened", 0, 0), "/x\0"),
         (("finding", "opened", 0, 2), "0" * 63),
-        (("finding", "opened", 0, 1, 1), HUGE),
         (("finding", "opened", 0, 3), HUGE),
         (("finding", "opened", 0, 4), "\x1b[2J"),
         (("finding", "incident"), encode(Incident.of(Violation("LD-060", "x")))),
@@ -223,12 +190,10 @@ def test_a_field_of_another_type_or_beyond_its_bounds_is_refused(entry, name):
         (("finding", "offer", "schemes"), [f"s{number}" for number in range(1025)]),
         (("finding", "offer", "schemes"), ["s" * 1001]),
         (("finding", "offer", "schemes"), ["file://"]),
-        (("finding", "offer", "schemes"), ["s3\n"]),
         (("finding", "offer", "platform", "platform"), "ch-ip"),
         (("finding", "offer", "kernels"), -1),
         (("finding", "offer", "ops"), HUGE),
         (("finding", "offer", "platform", "device_type"), "GPU:0"),
-        (("finding", "offer", "platform", "device_type"), "G" * 1001),
         (("finding", "offer", "platform", "priority"), 2**31),
         (("finding", "offer", "platform", "layout"), "device 2.9"),
         (("finding", "offer", "platform", "has_timers"), 1),
@@ -261,21 +226,12 @@ def test_texts_are_cut_and_plain():
     "frame",
     [
         ["6c", "66"], ["6", "66", 1], [6, "66", 1], ["6c", None, 1], ["zz", "66", 1],
-        ["6c", "66", -1], ["6c", "66", 2**64], ["6c", "66", HUGE], ["6c", "66", 1.5],
-        ["6c", "66", True], ["6c", "66", "1"], [], [{"rule": 1}, "66", 1], ["6c", {"rule": 1}, 1],
+        ["6c", "66", -1], ["6c", "66", 2**64], ["6c", "66", 1.5], ["6c", "66", True], [],
     ],
     ids=lambda frame: repr(frame)[:20],
 )  # fmt: skip
 def test_a_frame_of_another_form_is_left_out(frame):
     assert readable_frames([frame, ["6c", "66", 16]], []) == ("l f+0x10",)
-
-
-def test_frames_are_cut_and_plain():
-    frames = readable_frames([[b"\x1b/x\n".hex() * 90_000, "1b66" * 90_000, 16]] * 100, [])
-
-    assert len(frames) == MOST_FRAMES
-    assert all(frame.isprintable() and len(frame) < 1100 for frame in frames)
-    assert Incident.of(Violation("LD-060", ""), backtrace=frames).backtrace == frames
 
 
 @pytest.mark.parametrize(

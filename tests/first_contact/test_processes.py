@@ -18,9 +18,7 @@ from modular_tf.first_contact.trials import try_plugins
 from modular_tf.loading.task import Task
 from modular_tf.processes import interpreter as interpreter_of_trials
 from modular_tf.processes import zygote_process
-from modular_tf.processes.ending import ChildEnding
 from modular_tf.processes.interpreter import find_interpreter
-from modular_tf.processes.watched_child import WatchedChild
 from modular_tf.service.report import State
 from modular_tf.service.service import PluginService
 from modular_tf.service.storage.notes import Notes
@@ -68,8 +66,7 @@ def test_a_plugin_sees_the_environment_without_what_is_ours(tmp_path, monkeypatc
     ] == []
 
 
-@pytest.mark.parametrize(("locale", "mode"), [("C", "1"), ("POSIX", "0")])
-def test_a_file_is_found_whatever_its_name(locale, mode, misdeed, run_python, tmp_path):
+def test_a_file_is_found_whatever_its_name(misdeed, run_python, tmp_path):
     name = os.fsdecode(b"lib\xff \xc3\xa9$ORIGIN'\".so")
     shutil.copy(misdeed("CRASH"), tmp_path / name)
     code = """
@@ -77,7 +74,7 @@ def test_a_file_is_found_whatever_its_name(locale, mode, misdeed, run_python, tm
     [found] = attempt(os.path.abspath(name))
     print(found.rule_id)
     """
-    environment = {"LC_ALL": locale, "PYTHONUTF8": mode}
+    environment = {"LC_ALL": "POSIX", "PYTHONUTF8": "0"}
 
     assert run_python(TRY + code, env=environment).stdout == "LD-060\n"
 
@@ -197,49 +194,38 @@ def test_who_is_tried_when_somebody_kills_the_application_is_only_suspect(run_ha
 
 
 @pytest.fixture
-def interpreter(monkeypatch):
-    """Change what the interpreter says of itself."""
+def interpreter(monkeypatch, tmp_path):
+    """Find an interpreter where the running one says this of itself."""
+    name = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    beside = tmp_path / "bin" / name
+
+    def find(**values):
+        with monkeypatch.context() as patched:
+            for key, value in values.items():
+                patched.setattr(sys, key, value, raising=False)
+            return find_interpreter()
+
+    beside.parent.mkdir()
+    beside.symlink_to(sys.executable)
     monkeypatch.delitem(sys.modules, "multiprocessing.spawn", raising=False)
-    return lambda **values: [
-        monkeypatch.setattr(sys, name, value, raising=False) for name, value in values.items()
-    ]
+    return find, beside
 
 
-def test_the_running_interpreter_is_used_unless_the_application_names_another(
-    interpreter, monkeypatch
+def test_the_interpreter_is_the_running_one_or_what_the_application_names_or_has_beside_it(
+    interpreter, monkeypatch, tmp_path
 ):
-    interpreter()
-    assert find_interpreter() == sys.executable
+    find, beside = interpreter
+    assert find() == sys.executable
+    for embedded in (None, "/usr/sbin/webserver"):
+        assert find(executable=embedded, exec_prefix=str(tmp_path)) == str(beside)
 
-    interpreter(executable="/opt/app", frozen=True)
+    application = tmp_path / "python-app"
+    application.touch(0o755)
+    prefixes = dict.fromkeys(("exec_prefix", "base_exec_prefix"), str(tmp_path / "none"))
+    assert find(executable=str(application), frozen=True, **prefixes) is None
     spawn = SimpleNamespace(get_executable=lambda: b"/opt/python")
     monkeypatch.setitem(sys.modules, "multiprocessing.spawn", spawn)
-    assert find_interpreter() == "/opt/python"
-
-
-@pytest.mark.parametrize("executable", [None, "/usr/sbin/webserver"])
-def test_an_embedded_interpreter_falls_back_to_the_command_beside_it(
-    executable, interpreter, tmp_path
-):
-    name = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / name).symlink_to(sys.executable)
-    interpreter(executable=executable, exec_prefix=str(tmp_path))
-
-    assert find_interpreter() == str(tmp_path / "bin" / name)
-
-
-def test_a_frozen_application_is_never_started_again(interpreter, tmp_path):
-    (tmp_path / "python-app").write_text("")
-    (tmp_path / "python-app").chmod(0o755)
-    interpreter(
-        executable=str(tmp_path / "python-app"),
-        frozen=True,
-        exec_prefix=str(tmp_path),
-        base_exec_prefix=str(tmp_path),
-    )
-
-    assert find_interpreter() is None
+    assert find(executable="/opt/app", frozen=True) == "/opt/python"
 
 
 def test_a_plugin_that_cannot_be_tried_is_not_loaded(misdeed, monkeypatch):
@@ -291,25 +277,3 @@ def test_a_fault_of_the_hosts_own_code_is_not_the_plugins(misdeed, monkeypatch):
 
     assert found.incident.is_not_tried
     assert "_cffi_backend" in found.incident.violation.message
-
-
-def test_a_child_is_watched_where_python_cannot_name_it_by_a_descriptor(monkeypatch):
-    """Python has that function only if it was built for a kernel that has it."""
-    monkeypatch.delattr(os, "pidfd_open")
-    entries = []
-    listener, other_end = os.pipe()
-
-    def live(ends, _):
-        os.write(ends[2], b'{"a": "report"}\n')
-        os._exit(0)
-
-    ending = ChildEnding()
-    child = WatchedChild(live, listener, ending, seconds=60.0, take=entries.append, prompt=False)
-    while not child.is_over():
-        child.listen()  # its end wakes nobody up here
-    child.read_on()
-    os.waitpid(child.pid, 0)
-    for end in (listener, other_end):
-        os.close(end)
-
-    assert entries == [{"a": "report"}]

@@ -3,8 +3,6 @@
 Each test has process numbers of its own itself, so that nothing beyond it can be reached.
 """
 
-import json
-import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -67,46 +65,6 @@ def test_an_ordinary_user_has_its_numbers_and_no_rights_there(public, run_forked
 
     assert '"incident": null' in said
     assert '"notes": []' in said
-
-
-_LOOK = """
-    import os, subprocess
-    from modular_tf.processes import seclusion
-
-    def look():
-        # The dynamic linker ignores the variable where a program gains rights.
-        command, environment = ["su", "--version"], {**os.environ, "LD_SHOW_AUXV": "1"}
-        shown = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True).stdout
-        gains = "no right" if "AT_SECURE:" in shown else "rights"
-        numbers = os.getuid(), os.getgid(), seclusion._capabilities()
-        print(json.dumps([numbers, os.stat("/").st_uid, gains, os.getpid()]), flush=True)
-
-    def attempt():
-        become_ordinary()
-        look()
-        pid = os.fork()
-        if pid == 0:
-            seclusion.run_secluded(look)
-        os.waitpid(pid, 0)
-
-    seclusion.run_secluded(attempt)
-"""
-
-
-def test_a_secluded_ordinary_user_keeps_its_numbers_sees_no_other_owner_and_gains_no_right(
-    run_forked,
-):
-    ordinary = _TRY_AS_ORDINARY_USER[: _TRY_AS_ORDINARY_USER.index("    def attempt")]
-    lines = run_forked(ordinary + _LOOK).stdout.splitlines()
-    (outside, owner, gains, _), (inside, owner_inside, gains_inside, pid) = map(json.loads, lines)
-
-    assert inside == outside
-    assert outside[2] == 0
-    assert os.getuid() != 0 or outside[0] != 0
-    assert pid == 2
-    assert (owner, gains) == (0, "rights")
-    unknown = Path("/proc/sys/kernel/overflowuid").read_text().strip()
-    assert (str(owner_inside), gains_inside) == (unknown, "no right")
 
 
 # The first process of a PID namespace, which nothing in there ends, starts an application again

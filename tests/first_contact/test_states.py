@@ -81,17 +81,6 @@ def test_a_loaded_library_is_not_tried_in_a_second_service(looking):
     assert not notes.exists()
 
 
-def test_a_plugin_that_is_disabled_runs_nowhere(misdeed, looking):
-    library, notes = misdeed("LOOK_AROUND", "CONSTRUCTOR"), looking[1]
-    with PluginService(
-        config=Config(disable=("look*",)), plugin_paths=[library], bundled=False
-    ) as service:
-        (record,) = service.load().plugins
-
-    assert (record.state, record.reason.rule) == (State.DISABLED, "LD-054")
-    assert not notes.exists()
-
-
 def test_tensorflows_way_to_load_passes_it_too(rfc_example, monkeypatch):
     with PluginService(bundled=False) as service:
         monkeypatch.setattr("modular_tf.service.default.default_service", lambda: service)

@@ -1,7 +1,7 @@
 """What is found of each plugin that does something to the process it is tried in."""
 
 from pathlib import Path
-from signal import SIGABRT, SIGINT, SIGKILL, SIGSEGV, SIGTERM
+from signal import SIGABRT, SIGKILL, SIGSEGV
 
 import pytest
 
@@ -26,6 +26,7 @@ from tests.first_contact.conftest import (
     misdeed_task,
 )
 from tests.fixtures.compiler import compile_object, link_library
+from tests.fixtures.machine import EXIT_WAITS_FOR_READERS
 
 AT = "at first contact in a child process"
 AT_THE_END = "an exit handler or destructor"
@@ -57,51 +58,23 @@ OVERFLOWED = f"overflowed the stack and {CRASHED}"
     ("deed", "kind", "place", "rule", "number", "message"),
     [
         ("CRASH", "device", "INIT", "LD-060", SIGSEGV, CRASHED),
-        ("CRASH", "device", "CONSTRUCTOR", "LD-060", SIGSEGV, CRASHED),
         ("ABORT", "device", "CREATE_DEVICE", "LD-060", SIGABRT, ABORTED),
         ("EXIT_3", "device", "MEMORY_USAGE", "LD-060", None, f"{EXITED} 3"),
         ("CRASH", "device", "DESTROY_DEVICE", "LD-060", SIGSEGV, CRASHED),
-        ("CRASH", "filesystem", "INIT", "LD-060", SIGSEGV, CRASHED),
         ("EXIT_3", "filesystem", "CONSTRUCTOR", "LD-060", None, f"{EXITED} 3"),
         ("ABORT", "filesystem", "SCHEME_INIT", "LD-060", SIGABRT, ABORTED),
         ("CRASH", "filesystem", "CLEANUP", "LD-060", SIGSEGV, CRASHED),
-        ("CALL_NULL", "device", "INIT", "LD-060", SIGSEGV, CRASHED),
         ("OVERFLOW", "filesystem", "INIT", "LD-060", SIGSEGV, OVERFLOWED),
         ("OVERFLOW_IN_A_THREAD", "device", "INIT", "LD-060", SIGSEGV, OVERFLOWED),
-        ("CRASH_IN_THREADS", "filesystem", "INIT", "LD-060", SIGSEGV, CRASHED),
         ("CRASH_AT_FORK", "device", "INIT", "LD-060", SIGABRT, ABORTED),
         ("EXIT_0", "device", "INIT", "LD-060", None, f"{EXITED} 0"),
         ("LEAVE_3", "filesystem", "INIT", "LD-060", None, f"{EXITED} 3"),
-        (
-            "KILLED",
-            "device",
-            "INIT",
-            "LD-060",
-            SIGKILL,
-            "was killed with SIGKILL (signal 9, perhaps",
-        ),
-        ("INTERRUPT", "filesystem", "INIT", "LD-060", SIGINT, "was ended by SIGINT (signal 2)"),
-        ("TERMINATE", "device", "INIT", "LD-060", SIGTERM, "was ended by SIGTERM (signal 15)"),
+        ("KILLED", "device", "INIT", "LD-060", SIGKILL, "was killed with SIGKILL (signal 9, perh"),
         ("CLOSE_ALL", "filesystem", "INIT", "LD-062", None, "closed or shut down a descriptor"),
         ("SHUT_DOWN", "device", "INIT", "LD-062", None, "closed or shut down a descriptor"),
-        (
-            "CLOSE_OUTPUT",
-            "filesystem",
-            "INIT",
-            "LD-062",
-            None,
-            "closed or replaced standard output",
-        ),
-        (
-            "ALLOCATE_ALL",
-            "device",
-            "INIT",
-            "LD-064",
-            SIGSEGV,
-            "asked for more memory than can be had",
-        ),
+        ("CLOSE_OUTPUT", "filesystem", "INIT", "LD-062", None, "closed or replaced standard outp"),
+        ("ALLOCATE_ALL", "device", "INIT", "LD-064", SIGSEGV, "asked for more memory than can "),
         ("FORK_MANY", "filesystem", "INIT", "LD-068", None, "started "),
-        ("FORK_AND_CRASH", "device", "INIT", "LD-060", SIGSEGV, CRASHED),
     ],
 )
 def test_a_misdeed_is_named_with_its_call(deed, kind, place, rule, number, message):
@@ -121,7 +94,6 @@ def test_a_misdeed_is_named_with_its_call(deed, kind, place, rule, number, messa
     [
         ("CRASH", "device", "EXIT_HANDLER", SIGSEGV, CRASHED),
         ("ABORT", "filesystem", "DESTRUCTOR", SIGABRT, ABORTED),
-        ("LEAVE_3", "filesystem", "EXIT_HANDLER", None, f"{EXITED} 3"),
         ("LEAVE_0", "device", "DESTRUCTOR", None, f"{EXITED} 0"),
         ("HANG", "device", "DESTRUCTOR", None, "did not return within 3 s"),
     ],
@@ -164,11 +136,8 @@ def test_the_backtrace_leads_through_the_plugin(deed):
     assert "_core." not in " ".join(frames)
     if deed in {"CRASH", "EXIT_3"}:  # the others are not in the call itself
         assert any(" SE_InitPlugin+0x" in frame for frame in frames)
-
-
-def test_threads_that_crash_at_once_report_one_crash():
-    for _ in range(10):
-        assert len(frames_of("CRASH_IN_THREADS", find_one("CRASH_IN_THREADS").incident)) == 1
+    if deed == "CRASH_IN_THREADS":  # at once, and one crash is reported
+        assert len(frames) == 1
 
 
 @pytest.mark.parametrize("variant", ["init-plugin-crashes", "constructor-crashes"])
@@ -194,7 +163,12 @@ def test_what_is_no_misdeed(deed):
 
 
 @pytest.mark.parametrize(
-    ("deed", "notes"), [("COMPLAIN", []), ("NOISE", ["LD-065"]), ("READ_IN_A_THREAD", ["LD-065"])]
+    ("deed", "notes"),
+    [
+        ("COMPLAIN", []),
+        ("NOISE", ["LD-065"]),
+        *([] if EXIT_WAITS_FOR_READERS else [("READ_IN_A_THREAD", ["LD-065"])]),
+    ],
 )
 def test_what_is_written_to_the_standard_streams_comes_to_nobody(deed, notes, capfd):
     """Nor does a thread that reads one hold up the trial."""
@@ -230,24 +204,22 @@ def test_of_too_many_notes_errors_remain(errors_last):
     assert not found.is_clean
 
 
-def test_what_was_done_has_room_beside_many_notes():
-    changes = (Violation("LD-069", "changed the umask"),)
-    ending = Ending(entered="x", outcome=Outcome(Finding(None, Offer(), MANY_NOTES), changes))
-
-    found = finding_of(ending, PATIENT)
-
-    assert len(found.notes) == MOST_NOTES
-    assert found.notes_of_trial[0].message.startswith("changed the umask")
-
-
-def test_all_that_was_done_is_in_one_message():
+def test_what_was_done_is_in_one_message_and_has_room_beside_many_notes():
     changes = (Violation("LD-067", "changed the locale"), Violation("LD-066", "handles SIGINT"))
-    ending = Ending(status=IN_ORDER, entered="x", outcome=Outcome(Finding(None, Offer()), changes))
+    warned = (Violation("LD-069", "changed the umask"),)
+    refused, noted_only = (
+        finding_of(Ending(status=IN_ORDER, entered="x", outcome=Outcome(found, done)), PATIENT)
+        for found, done in (
+            (Finding(None, Offer()), changes),
+            (Finding(None, Offer(), MANY_NOTES), warned),
+        )
+    )
 
-    violation = finding_of(ending, PATIENT).incident.violation
-
+    violation = refused.incident.violation
     assert violation.rule_id == "LD-066"
     assert violation.message == f"handles SIGINT, {AT}; also changed the locale (LD-067)"
+    assert len(noted_only.notes) == MOST_NOTES
+    assert noted_only.notes_of_trial[0].message.startswith("changed the umask")
 
 
 @pytest.mark.parametrize(
@@ -278,6 +250,7 @@ def test_a_forged_report_excuses_nobody_and_is_cut_plain_text(deed, call, messag
         ("FORK", "INIT", "LD-068"),
         ("NO_FILE_SIZE", "INIT", "LD-120"),
         ("ALARM", "INIT", "LD-121"),
+        ("ALLOCATE", "INIT", "LD-064"),
         ("CRASH", "DESTRUCTOR", "LD-146"),
     ],
 )
@@ -290,7 +263,7 @@ def test_a_user_can_take_it_as_a_warning(deed, place, rule):
     assert [note.rule for note in accepted] == ["LD-069"]
 
 
-@pytest.mark.parametrize("deed", ["CRASH", "ALLOCATE_ALL", "FORK_MANY", "CLOSE_OUTPUT"])
+@pytest.mark.parametrize("deed", ["CRASH", "ALLOCATE_ALL"])
 def test_what_ends_a_process_cannot_be_accepted(deed):
     everything = frozenset(f"LD-0{number}" for number in range(60, 70))
 
@@ -303,18 +276,12 @@ def test_what_ends_a_process_cannot_be_accepted(deed):
 @pytest.mark.parametrize(
     ("deed", "kind"), [("ALLOCATE", "filesystem"), ("TOUCH_AND_FREE", "device")]
 )
-def test_a_gibibyte_is_found(deed, kind):
+def test_a_gibibyte_is_found_unless_it_is_allowed(deed, kind):
     incident = find_one(deed, "INIT", kind).incident
 
     assert (incident.violation.rule_id, incident.last_call) == ("LD-064", CALLS[kind, "INIT"])
     assert "MiB of memory (1024 MiB are allowed)" in incident.violation.message
-
-
-def test_a_user_can_allow_a_gibibyte():
-    assert find_one("TOUCH_AND_FREE", limits=Limits(memory_mib=2048)).incident is None
-    accepting = Limits(memory_mib=64, accept=frozenset({"LD-064"}))
-    (note,) = find_one("ALLOCATE", limits=accepting).notes
-    assert "(LD-064, accepted)" in note.message
+    assert find_one(deed, "INIT", kind, limits=Limits(memory_mib=2048)).incident is None
 
 
 def test_a_file_may_not_become_endless(tmp_path, monkeypatch):
@@ -328,12 +295,14 @@ def test_a_file_may_not_become_endless(tmp_path, monkeypatch):
 # ---- Words ---------------------------------------------------------------------------------------
 
 
-def test_an_exception_that_nobody_can_catch_is_reported_in_its_own_words():
+def test_an_exception_that_nobody_can_catch_and_last_words_are_reported_in_plain_text():
     violation = find_one("THROW", "CONSTRUCTOR").incident.violation
+    words = find_one("LAST_WORDS").incident.violation.message
 
     assert violation.rule_id == "LD-060"
     assert violation.message.startswith("let an exception escape and aborted with SIGABRT")
     assert "what():  no such driver" in violation.message
+    assert words.endswith("; it last wrote: first / no driver?[0m")
 
 
 @pytest.mark.parametrize(
@@ -350,12 +319,6 @@ def test_an_exception_that_the_host_can_catch_is_what_loading_reports(kind, plac
     assert (found.incident, found.offer) == (None, Offer())
     assert [(note.stage, note.rule) for note in found.notes] == [("init", rule)]
     assert "no such driver" in found.notes[0].message
-
-
-def test_last_words_are_shown_in_a_line_that_no_terminal_obeys():
-    message = find_one("LAST_WORDS").incident.violation.message
-
-    assert message.endswith("; it last wrote: first / no driver?[0m")
 
 
 def test_each_of_many_has_a_finding_of_its_own_in_the_order_of_the_tasks():

@@ -76,14 +76,8 @@ class FarStore(MemoryStore):
         return sum(called == operation for called, *_ in self.calls)
 
 
-def serve(store: MemoryStore, *offered: str) -> tuple[PluginService, ModularFileSystem]:
-    """Return a service with the store, and its filesystem; the caller closes the service.
-
-    Args:
-        store: The store.
-        offered: What it offers beyond what every test needs.
-    """
+def serve(store: MemoryStore) -> tuple[PluginService, ModularFileSystem]:
+    """Return a service with the store, and its filesystem; the caller closes the service."""
     service = PluginService(bundled=False, config=Config(calls_at_once=AT_ONCE))
-    operations = (*ESSENTIAL, "rename_file", *offered)
-    service.register_filesystem(SCHEME, Only(store, operations))
+    service.register_filesystem(SCHEME, Only(store, (*ESSENTIAL, "rename_file")))
     return service, ModularFileSystem(SCHEME, service=service)

@@ -132,21 +132,6 @@ def test_an_interrupt_while_a_thread_is_started_takes_no_place(monkeypatch):
     assert asyncio.run(use(awaited.AwaitedCalls())) == "made"
 
 
-def test_a_call_that_finds_no_thread_holds_up_no_other_loop(thread_starts):
-    calls, other = awaited.AwaitedCalls(), []
-
-    def make_another():
-        thread = threading.Thread(
-            target=lambda: other.append(asyncio.run(calls.make(lambda: "other", 1)))
-        )
-        thread.start()
-        thread.join(10)
-        return [*other]
-
-    thread_starts.fail("no thread left", "modular_tf-call", times=1)
-    assert asyncio.run(calls.make(make_another, 1)) == ["other"]
-
-
 @pytest.mark.parametrize("uses_loop", [False, True])
 def test_a_forked_child_makes_calls_of_its_own(fs, store, uses_loop):
     asyncio.run(all_of(*(fs._info(name) for name in NAMES)))
@@ -182,16 +167,3 @@ def test_an_interrupt_ends_a_program_whose_call_hangs():
     store.hooks["stat"] = lambda _: (hung.set(), threading.Event().wait())
     with pytest.raises(KeyboardInterrupt):
         asyncio.run(use())
-
-
-@in_a_fork
-def test_an_instance_that_no_coroutine_uses_is_a_synchronous_one():
-    """And starts no loop of fsspec's, which other tests may have started in this process."""
-    store = FarStore()
-    store.files = {f"/{name.partition('/')[2]}": b"" for name in NAMES}
-    service, one = serve(store)
-
-    assert not one.async_impl
-    assert one == ModularFileSystem(SCHEME, service=service)
-    assert one.find(TOP) == NAMES
-    assert not any(thread.name == "fsspecIO" for thread in threading.enumerate())

@@ -7,13 +7,12 @@ from datetime import datetime
 
 import pyarrow.fs
 import pytest
-from fsspec.implementations.arrow import ArrowFSWrapper
 from fsspec.implementations.dirfs import DirFileSystem
 from fsspec.implementations.local import LocalFileSystem
 from fsspec.implementations.memory import MemoryFile, MemoryFileSystem
 
 from modular_tf import IncompleteListingWarning, errors, gfile
-from modular_tf.filesystem.fsspec_bridge import FsspecOps, is_of_fsspec
+from modular_tf.filesystem.fsspec_bridge import FsspecOps
 from modular_tf.filesystem.obstore_ops import ObstoreOps
 from modular_tf.filesystem.pyarrow_ops import PyarrowOps
 from modular_tf.filesystem.python_filesystem import PythonFilesystem
@@ -185,13 +184,6 @@ def test_a_client_that_cannot_append_creates_a_file_and_names_what_can(refusal):
     assert read(bridge, "zz://log") == b"one"
 
 
-def test_a_wrapped_filesystem_of_pyarrow_is_read(tmp_path):
-    bridge = FsspecOps(ArrowFSWrapper(pyarrow.fs.LocalFileSystem()))
-    write(bridge, f"zz://{tmp_path}/f", b"0123456789")
-    with bridge.new_random_access_file(f"zz://{tmp_path}/f") as file:
-        assert [file.read(0, 4), file.read(3, 100), file.read(50, 1)] == [b"0123", b"3456789", b""]
-
-
 # ---- Paths ----
 
 
@@ -322,19 +314,6 @@ def test_a_time_without_a_zone_is_of_utc(when, memory, bridge, monkeypatch):
     finally:
         monkeypatch.undo()
         time.tzset()
-
-
-def test_only_fsspec_filesystems_are_taken_for_such_and_it_is_not_imported(run_python):
-    assert is_of_fsspec(MemoryFileSystem(), "AbstractFileSystem")
-    assert not is_of_fsspec(MemoryFileSystem, "AbstractFileSystem")
-    run_python(
-        """
-        import sys
-        import modular_tf.filesystem.fsspec_bridge as bridge
-        assert not bridge.is_of_fsspec(3, "AbstractFileSystem")
-        assert "fsspec" not in sys.modules
-        """
-    )
 
 
 # ---- Renaming directories ----

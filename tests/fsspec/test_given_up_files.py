@@ -120,19 +120,6 @@ def test_a_file_whose_append_was_interrupted_at_any_point_is_not_stored(begin, s
         store.stored.clear()
 
 
-@pytest.mark.parametrize(("end", "stored"), [("close", [b"first"]), ("discard", [])])
-def test_a_file_whose_append_fails_is_stored_as_whoever_ends_it_wants(end, stored, begin, store):
-    file = begin()
-    with pytest.raises(errors.InvalidArgumentError):
-        file.append("text")
-    store.is_full = True
-    with pytest.raises(errors.ResourceExhaustedError):
-        file.append(b"more than there is room")
-    getattr(file, end)()
-
-    assert [*store.stored.values()] == stored
-
-
 @pytest.mark.parametrize("mode", ["w", "wb", "a"])
 def test_a_gfile_that_is_left_before_its_first_write_stores_nothing(mode, service, store):
     with pytest.raises(ArithmeticError), gfile.GFile("kept://f", mode, service=service):

@@ -75,18 +75,3 @@ def test_a_directory_that_cannot_be_listed_is_named(ram, tree, ram_path, monkeyp
     monkeypatch.setattr(os, "listdir", refuse)
     with pytest.raises(PermissionError, match="deep"):
         ram.put(str(tree), f"{ram_path}/new", recursive=True)
-
-
-@pytest.mark.parametrize("operation", ["copy", "get", "put"])
-@pytest.mark.parametrize(("source", "recursive"), [("/sub/*", False), ("/sub/none", False)])
-def test_a_link_that_leads_nowhere_is_named(local, tree, tmp_path, operation, source, recursive):
-    """`tests.trees` has those of whole trees."""
-    (tree / "sub" / "none").symlink_to("nothing")
-
-    with pytest.raises(FileNotFoundError, match="sub/none"):
-        getattr(local, operation)(f"{tree}{source}", f"{tmp_path}/new/", recursive=recursive)
-
-
-def test_a_file_that_cannot_arrive_is_named(local, tree, tmp_path):
-    with pytest.raises(FileNotFoundError, match="missing"):
-        local.copy(f"{tree}/a", f"{tmp_path}/missing/b", recursive=True)

@@ -11,7 +11,7 @@ from fsspec.callbacks import Callback
 from modular_tf import errors
 from modular_tf.fsspec import ModularFileSystem
 from tests.filesystem.memory_store import as_object_store
-from tests.fsspec.far_store import AT_ONCE, SCHEME, TOP, serve
+from tests.fsspec.far_store import AT_ONCE, SCHEME, TOP
 
 COUNT = 3 * AT_ONCE
 NAMES = [f"{TOP}/f{number:02}" for number in range(COUNT)]
@@ -36,10 +36,6 @@ CALLS = {
     "pipe": ("append", lambda far: far.pipe(dict.fromkeys(NEW, b"x"))),
     "ls": ("stat", lambda far: far.ls(TOP)),
     "find": ("stat", lambda far: far.find(TOP)),
-    "walk": ("stat", lambda far: list(far.walk(TOP))),
-    "du": ("stat", lambda far: far.du(TOP)),
-    "sizes": ("stat", lambda far: far.sizes(NAMES)),
-    "glob": ("stat", lambda far: far.glob(f"{TOP}/f*", detail=True)),
     "rm of a list": ("delete_file", lambda far: far.rm(NAMES)),
     "rm of a tree": ("delete_file", lambda far: far.rm(TOP, recursive=True)),
     "copy": ("append", lambda far: far.copy(NAMES, NEW)),
@@ -142,21 +138,6 @@ def test_a_copy_to_where_no_directory_is_raises(ram, ram_path):
 # ---- What arrives ----
 
 
-def test_a_tree_goes_down_and_up_with_its_directories(far, store, tmp_path):
-    store.dirs |= {"/sub", "/sub/empty"}
-    store.files["/sub/g"] = b"g"
-    far.get(TOP, str(tmp_path / "down"), recursive=True)
-
-    assert (tmp_path / "down/sub/empty").is_dir()
-    assert (tmp_path / "down/sub/g").read_bytes() == b"g"
-    assert len(list((tmp_path / "down").glob("f*"))) == COUNT
-    far.put(str(tmp_path / "down"), f"{TOP}/up", recursive=True)
-    far.copy(f"{TOP}/up", f"{TOP}/copy", recursive=True)
-    assert "/copy/sub/empty" in store.dirs
-    assert store.files["/copy/sub/g"] == b"g"
-    assert len(far.find(f"{TOP}/copy")) == COUNT + 1
-
-
 class Interrupt(BaseException):
     """As KeyboardInterrupt, which pytest would take for its own."""
 
@@ -238,34 +219,7 @@ def test_a_file_is_fetched_into_what_is_open(far, tmp_path):
         far.get_file(TOP, file)
 
 
-def test_a_failed_upload_leaves_what_was_there(far, store, tmp_path):
-    def fail(path):
-        raise errors.UnavailableError("cut off")
-
-    (tmp_path / "new").write_bytes(b"new")
-    store.hooks["append"] = fail
-    before = dict(store.files)
-    for target in (NAMES[0], f"{TOP}/fresh"):
-        with pytest.raises(ConnectionError):
-            far.put_file(str(tmp_path / "new"), target)
-
-    assert store.files == before
-
-
 # ---- How few requests ----
-
-
-def test_names_are_listed_and_matched_without_a_look_at_each_and_sizes_by_one(far, store):
-    assert far.ls(TOP, detail=False) == far.glob(f"{TOP}/f*") == NAMES
-    assert store.count("stat") == 0
-    assert far.du(TOP) == sum(map(len, NAMES))
-    assert store.count("stat") == COUNT
-
-    store.dirs.add("/sub")
-    store.files["/sub/f00"] = b""
-    store.calls.clear()
-    assert far.glob(f"{TOP}/s*/f*") == [f"{TOP}/sub/f00"]
-    assert store.count("stat") == 1
 
 
 @pytest.mark.parametrize(
@@ -287,23 +241,8 @@ def test_equal_ranges_and_those_near_each_other_are_one_read(far, store, starts,
     assert store.count("new_random_access_file") == store.count("close_reader") == reads
 
 
-@pytest.fixture
-def serving(store):
-    """Return the filesystem of the store, which offers something more, with options."""
-    services = []
-
-    def serve_with(*offered, **options):
-        service, _ = serve(store, *offered)
-        services.append(service)
-        return ModularFileSystem(SCHEME, service=service, **options)
-
-    yield serve_with
-    for service in services:
-        service.close()
-
-
-def test_listings_are_stored_where_that_is_asked_for(serving, store):
-    storing = serving(use_listings_cache=True)
+def test_listings_are_stored_where_that_is_asked_for(far, store):
+    storing = ModularFileSystem(SCHEME, service=far.service, use_listings_cache=True)
     found = storing.find(TOP, detail=True)
     store.calls.clear()
 
@@ -316,63 +255,3 @@ def test_listings_are_stored_where_that_is_asked_for(serving, store):
     assert store.calls == []
     storing.rm_file(NAMES[0])
     assert not storing.exists(NAMES[0])
-
-
-@pytest.mark.parametrize("limit", [{"listings_expiry_time": 0}, {"max_paths": 1}], ids=str)
-def test_listings_expire_and_are_forgotten(serving, store, limit):
-    storing = serving(use_listings_cache=True, **limit)
-    store.dirs |= {"/one", "/two"}
-    storing.find(TOP)
-    store.calls.clear()
-    storing.find(TOP)
-    assert store.count("get_children") > 0
-
-
-LISTINGS = {
-    "ls": lambda fs: fs.ls(TOP),
-    "find": lambda fs: fs.find(TOP, detail=True, withdirs=True),
-    "walk": lambda fs: list(fs.walk(TOP, detail=True)),
-    "du": lambda fs: fs.du(TOP, total=False),
-    "glob": lambda fs: fs.glob(f"{TOP}/**", detail=True),
-    "glob of a level": lambda fs: fs.glob(f"{TOP}/*", detail=True),
-    "glob of levels": lambda fs: fs.glob(f"{TOP}/*/*"),
-    "directories": lambda fs: fs.glob(f"{TOP}/*/"),
-}
-BOTH = ((), ("get_children_statistics",))
-
-
-@pytest.mark.parametrize("listing", LISTINGS)
-@pytest.mark.parametrize("uses_cache", [False, True])
-def test_listed_statistics_are_not_asked_again(serving, store, listing, uses_cache):
-    store.dirs.add("/sub")
-    store.files["/sub/x"] = b"in sub"
-    found = []
-    for offered in BOTH:
-        fs = serving(*offered, use_listings_cache=uses_cache)
-        store.calls.clear()
-        found.append(LISTINGS[listing](fs))
-
-    assert found[0] == found[1]
-    asked = {uri for operation, uri in store.calls if operation == "stat"}
-    assert asked <= {f"{SCHEME}://{TOP}", f"{SCHEME}://{TOP}/"}
-    names = [uri for operation, uri in store.calls if operation == "get_children"]
-    assert names in ([], [f"{SCHEME}://{TOP}/sub"])  # of the last level of a pattern
-
-
-def test_names_alone_are_asked_where_names_are_wanted(serving, store):
-    fs = serving("get_children_statistics")
-    assert fs.ls(TOP, detail=False) == NAMES
-    assert fs.glob(f"{TOP}/f0*") == NAMES[:10]
-
-    assert {operation for operation, _ in store.calls} == {"get_children"}
-
-
-@pytest.mark.parametrize("offered", BOTH, ids=len)
-def test_a_directory_is_told_from_a_file_and_from_nothing(serving, store, offered):
-    store.dirs.add("/empty")
-    fs = serving(*offered)
-
-    assert [entry["name"] for entry in fs.ls(NAMES[0])] == [NAMES[0]]
-    assert fs.ls(f"{TOP}/empty") == []
-    with pytest.raises(FileNotFoundError):
-        fs.ls(f"{TOP}/nothing")

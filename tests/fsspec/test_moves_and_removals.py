@@ -71,8 +71,6 @@ def test_a_walk_ends_where_a_link_leads_back(local, tmp_path):
     (loop / "one").symlink_to(".")
     (loop / "sub" / "two").symlink_to("..")
 
-    assert local.find(str(loop)) == [f"{loop}/sub/f"]
-    assert local.du(str(loop)) == 6
     assert local.glob(f"{loop}/**/f") == [f"{loop}/sub/f"]
     assert [path for path, _, _ in local.walk(str(loop))] == [str(loop), f"{loop}/sub"]
 
@@ -86,14 +84,6 @@ def tree(ram, ram_path):
     ram.makedirs(f"{ram_path}/d/sub")
     ram.pipe({f"{ram_path}/d/f": b"kept", f"{ram_path}/d/sub/g": b"kept too"})
     return f"{ram_path}/d"
-
-
-def test_a_directory_of_a_list_is_refused_and_none_is_made(ram, tree):
-    with pytest.raises(IsADirectoryError):
-        ram.mv([tree], [f"{tree}2"], recursive=True)
-
-    assert not ram.exists(f"{tree}2")
-    assert ram.find(tree) == [f"{tree}/f", f"{tree}/sub/g"]
 
 
 def test_the_root_is_not_moved_into_itself(ram, tree):

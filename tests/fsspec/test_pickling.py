@@ -28,15 +28,6 @@ def ram_library(service):
     return next(record.path for record in service.plugins() if "ram" in record.schemes)
 
 
-def test_within_the_process_the_same_service_serves_on(service, ram, ram_path):
-    ram.pipe_file(f"{ram_path}/x", b"here")
-    again = pickle.loads(pickle.dumps(ram))
-
-    assert again == ram
-    assert again.service is service
-    assert again.cat_file(f"{ram_path}/x") == b"here"
-
-
 def test_options_and_classes_travel_along(service):
     fs = ModularFileSystem("ram", service=service, auto_mkdir=True, use_listings_cache=True)
     again = pickle.loads(pickle.dumps(fs))

@@ -6,7 +6,6 @@ import os
 
 import pytest
 
-from modular_tf.filesystem.readahead import FIRST_BLOCK
 from tests.fsspec.far_store import TOP
 
 CONTENT = os.urandom(3 * 2**20 + 17)
@@ -37,31 +36,6 @@ def test_reads_are_few_and_a_file_is_opened_by_one_look(far, store, content, rea
     assert store.count("read") <= most
     assert store.count("new_random_access_file") == store.count("close_reader") == 1
     assert store.count("stat") <= 1
-
-
-def test_reads_here_and_there_and_of_all_sizes_are_right(far, store):
-    with far.open(PATH) as file:
-        file.seek(1000)
-        assert file.read(2**20 + 5) == CONTENT[1000 : 1000 + 2**20 + 5]
-        assert store.count("read") == 1  # of a column, of its own length
-        for start, n in ((2**20, 100), (5, 2**21), (len(CONTENT) - 8, 8), (2**20 + 50, 70_000)):
-            assert file.seek(start) == start
-            assert file.read(n) == CONTENT[start : start + n]
-            assert file.tell() == start + n
-
-
-@pytest.mark.parametrize("block_size", [None, 1 << 20])
-def test_the_first_block_is_as_the_caller_says(far, block_size, monkeypatch):
-    lengths = []
-    reader = type(far.filesystem.new_random_access_file(far.uri(PATH)))
-    real = reader.readinto
-    monkeypatch.setattr(
-        reader, "readinto", lambda self, at, b: lengths.append(len(b)) or real(self, at, b)
-    )
-    with far.open(PATH, block_size=block_size) as file:
-        file.read(1)
-
-    assert lengths == [block_size or FIRST_BLOCK]
 
 
 @pytest.mark.parametrize("cache_type", ["readahead", "bytes", "blockcache", "none", "all"])

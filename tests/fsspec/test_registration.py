@@ -82,12 +82,9 @@ def test_what_works_already_is_left_alone_and_named(memory_service, monkeypatch)
     assert isinstance(fsspec.filesystem("memory"), MemoryFileSystem)
 
 
-@pytest.mark.parametrize(
-    "at_import", ["import no_such_module_of_it", "sys.no_such_name", "1 / 0", "def"]
-)
-def test_a_client_that_is_broken_serves_nobody(at_import, memory_service, tmp_path, monkeypatch):
+def test_a_client_that_is_broken_serves_nobody(memory_service, tmp_path, monkeypatch):
     """As with a botocore that does not fit it; the other schemes do not suffer."""
-    (tmp_path / "s3fs.py").write_text(f"import sys\n{at_import}\n")
+    (tmp_path / "s3fs.py").write_text("import sys; sys.no_such_name")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "s3fs", raising=False)
     assert set(register(memory_service).taken) == {"s3", "mine"}
@@ -133,16 +130,6 @@ def test_clobber_takes_and_undo_gives_back(memory_service):
 
     assert isinstance(fsspec.filesystem("memory"), MemoryFileSystem)
     assert "mine" not in fsspec.registry
-
-
-def test_registering_again_moves_the_schemes_to_the_new_service(
-    memory_service, services, s3fs_is_missing
-):
-    register(memory_service)
-    register(services[0])
-
-    assert opened_by("mine") is services[0]
-    assert opened_by("s3") is memory_service
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
@@ -223,14 +210,6 @@ def test_a_registration_that_is_interrupted_takes_nothing(services):
         for one in made:
             one.undo()
         assert "mine" not in fsspec.registry
-
-
-def test_undoing_that_is_interrupted_can_be_repeated(services):
-    first = register(services[0])
-    for second, _ in interrupted(lambda: register(services[1]), lambda made: made.undo()):
-        second.undo()
-        assert opened_by("mine") is services[0]
-    first.undo()
 
 
 # ---- What it is good for ----
@@ -324,18 +303,3 @@ def test_a_warning_that_is_an_error_takes_nothing(stores, monkeypatch):
             register(stores, clobber=True)
 
     assert "mine" not in fsspec.registry
-
-
-@pytest.mark.beyond_core
-def test_the_libraries_are_not_imported(run_python):
-    run_python(
-        """
-        import sys
-        from modular_tf.fsspec.registration import OwnClientWarning, warn_of_own_clients
-        import warnings
-        with warnings.catch_warnings(record=True) as caught:
-            warn_of_own_clients(["s3"], stacklevel=1)
-        assert any("pyarrow" in str(one.message) for one in caught), caught
-        assert "pyarrow" not in sys.modules
-        """
-    )

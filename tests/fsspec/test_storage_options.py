@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from pathlib import Path
 
 import pytest
@@ -79,16 +80,13 @@ def test_options_are_the_environment_of_an_instance(scheme, options, environment
     assert environment_of(scheme, LIBRARY.get(scheme, IO), options) == environment
 
 
-@pytest.mark.parametrize(
-    ("scheme", "option", "variable"),
-    [("s3", "secret", "AWS_SECRET_ACCESS_KEY"), ("az", "account_key", "TF_AZURE_STORAGE_KEY")],
-)
-def test_a_secret_that_ends_in_a_slash_stays_whole(scheme, option, variable, monkeypatch):
+def test_a_secret_that_ends_in_a_slash_stays_whole(monkeypatch):
     """As 1 of 64 secret keys of AWS does."""
+    variable = "AWS_SECRET_ACCESS_KEY"
     monkeypatch.setenv(variable, "secret")
-    assert environment_of(scheme, IO, {option: "secret/"})[variable] == "secret/"
+    assert environment_of("s3", IO, {"secret": "secret/"})[variable] == "secret/"
     monkeypatch.setenv(variable, "secret/")
-    assert environment_of(scheme, IO, {option: "secret/"}) == {}
+    assert environment_of("s3", IO, {"secret": "secret/"}) == {}
 
 
 TUNING = {
@@ -109,6 +107,7 @@ TUNING = {
 
 def test_options_that_tune_another_client_are_told_of_once(recwarn):
     account = {"key": "k", "endpoint_url": "http://127.0.0.1:1", "use_ssl": False}
+    warnings.simplefilter("always")  # Python's own memory of what was told does not count
     for _ in range(2):
         found = environment_of("s3", IO, {**account, **TUNING})
         assert found == {"AWS_ACCESS_KEY_ID": "k", "S3_ENDPOINT": "http://127.0.0.1:1"}

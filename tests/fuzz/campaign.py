@@ -1,14 +1,22 @@
-"""Running many inputs through a target: each by a seed and an index, alone or in a row."""
+"""Running many inputs through a target: each by a seed and an index, alone or in a row.
+
+A target is a module of this package with two functions. `make(dice)` returns an input that depends
+on nothing but the dice and the target's own bases. `check(given)` has our code answer it, holds the
+answer against the oracle and returns its kind, as "loadable" or "LD-005", which is counted. It
+raises `AssertionError` where the answer is wrong; what else comes out of it is something that our
+code does not announce.
+"""
 
 from __future__ import annotations
 
+import importlib
 import random
 import signal
 from collections import Counter
 from contextlib import contextmanager
 
-from tests.fuzz.target import load_target
-
+TARGETS = ("probe", "record")
+"""The modules of this package that are targets."""
 LIMIT_S = 20
 """Seconds of processor time, not of the clock, after which one input counts as a hang."""
 
@@ -30,6 +38,10 @@ class FuzzError(AssertionError):
 
 class HangError(Exception):
     """One input took more processor time than any may."""
+
+
+def load_target(name):
+    return importlib.import_module(f"tests.fuzz.{name}")
 
 
 def make_input(target, seed, index):

@@ -11,8 +11,7 @@ from pathlib import Path
 from modular_tf.discovery.linking.host_exports import host_exports
 from modular_tf.discovery.probe import Prober
 from tests.discovery.conftest import make_candidate
-from tests.fuzz.elf_bases import bases
-from tests.fuzz.elf_damage import damaged
+from tests.fuzz.elf_damage import bases, damaged
 
 
 def make(dice):
@@ -35,8 +34,8 @@ def check(given):
 
 @cache
 def _native():
-    target = Path(sys.executable).read_bytes()[4:6], Path(sys.executable).read_bytes()[18:20]
-    return tuple(b for b in bases() if (b.content[4:6], b.content[18:20]) == target)
+    target = Path(sys.executable).read_bytes()[18:20]
+    return tuple(base for base in bases() if base[18:20] == target)
 
 
 @cache

@@ -32,42 +32,34 @@ def recording() -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Difference:
-    """One answer that is not TensorFlow's, on purpose.
+class Found:
+    """One answer that is not TensorFlow's.
 
-    `case` is a pattern of keys, `step` the index of the call in its case or "changes" for what the
-    case leaves behind.
+    `step` is the index of the call in its case, or "changes" for what the case leaves behind.
     """
 
     case: str
     step: int | str
     tensorflow: Any
     ours: Any
-    reason: str
-
-    def covers(self, found: Found) -> bool:
-        return (
-            fnmatchcase(found.case, self.case)
-            and found.step == self.step
-            and found.tensorflow == self.tensorflow
-            and found.ours == self.ours
-        )
-
-
-@dataclass(frozen=True)
-class Found:
-    """One answer of the replay that is not TensorFlow's."""
-
-    case: str
-    step: int | str
-    call: str
-    tensorflow: Any
-    ours: Any
+    call: str = ""
 
     def __str__(self) -> str:
         return (
             f"{self.case} step {self.step}: {self.call}\n"
             f"    tensorflow = {_toml(self.tensorflow)}\n    ours = {_toml(self.ours)}"
+        )
+
+
+@dataclass(frozen=True)
+class Difference(Found):
+    """One that is ours on purpose; `case` is a pattern of keys."""
+
+    reason: str = ""
+
+    def covers(self, found: Found) -> bool:
+        return fnmatchcase(found.case, self.case) and (
+            (found.step, found.tensorflow, found.ours) == (self.step, self.tensorflow, self.ours)
         )
 
 
@@ -94,7 +86,7 @@ def differences() -> list[Difference]:
 def compare(case: str, tensorflow: dict[str, Any], ours: dict[str, Any]) -> list[Found]:
     """List the answers of one case that differ."""
     found = [
-        Found(case, number, theirs["call"], _answer(theirs), _answer(mine))
+        Found(case, number, _answer(theirs), _answer(mine), theirs["call"])
         for number, (theirs, mine) in enumerate(
             zip(tensorflow["steps"], ours["steps"], strict=True)
         )
@@ -102,7 +94,7 @@ def compare(case: str, tensorflow: dict[str, Any], ours: dict[str, Any]) -> list
     ]
     if tensorflow["changes"] != ours["changes"]:
         changes = (tensorflow["changes"], ours["changes"])
-        found.append(Found(case, "changes", "what it leaves behind", *changes))
+        found.append(Found(case, "changes", *changes, "what it leaves behind"))
     return found
 
 

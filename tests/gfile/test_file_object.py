@@ -31,6 +31,9 @@ def test_says_what_its_mode_allows(functions, root):
     for mode, allowed in {"r": (1, 0), "wb": (0, 1), "ab": (0, 1), "r+": (1, 1)}.items():
         file = functions.GFile(f"{root}/a", mode)
         assert (file.readable(), file.writable()) == allowed
+    with pytest.raises(ValueError, match="'rw'") as caught:
+        functions.GFile(f"{root}/a", "rw")
+    assert isinstance(caught.value, InvalidArgumentError)
 
 
 def test_a_file_that_was_read_whole_is_read_on_and_told_and_closed_when_it_is_gone(functions, root):
@@ -114,9 +117,3 @@ def test_close_fails_once_at_most(functions, root):
         file.close()
     file.close()
     assert file.closed
-
-
-def test_a_refused_mode_is_a_value_error_too(functions, root):
-    with pytest.raises(ValueError, match="'rw'") as caught:
-        functions.GFile(f"{root}/a", "rw")
-    assert isinstance(caught.value, InvalidArgumentError)

@@ -63,32 +63,17 @@ def test_offers_what_tensorflow_offers():
     assert all(callable(getattr(gfile.GfileFunctions, name)) for name in names)
 
 
-@pytest.mark.parametrize(
-    ("function", "operation", "answer"),
-    [("exists", "path_exists", True), ("listdir", "get_children", ["a"])],
-)
-def test_what_is_there_costs_one_operation(function, operation, answer):
-    filesystem = Scripted(**{operation: answer})
-
-    assert getattr(on(filesystem), function)("zz://a") == answer
-    assert filesystem.asked == [operation]
-
-
-def test_listdir_does_not_believe_that_a_missing_directory_is_empty():
-    filesystem = Scripted(get_children=[], is_directory=NotFoundError("no"))
-
-    with pytest.raises(NotFoundError, match="no such directory"):
-        on(filesystem).listdir("zz://a")
-
-
-def test_other_failures_rise_but_from_isdir():
+def test_failures_rise_but_from_isdir_and_an_empty_list_is_not_believed():
     refusal = PermissionDeniedError("no")
     functions = on(Scripted(path_exists=refusal, get_children=refusal, is_directory=refusal))
+    missing = on(Scripted(get_children=[], is_directory=NotFoundError("no")))
 
     for ask in (functions.exists, functions.listdir):
         with pytest.raises(PermissionDeniedError, match="no"):
             ask("zz://a")
     assert not functions.isdir("zz://a")
+    with pytest.raises(NotFoundError, match="no such directory"):
+        missing.listdir("zz://a")
 
 
 def test_rmtree_reports_what_is_left():
@@ -126,13 +111,11 @@ def test_what_is_listed_is_sorted(functions, tmp_path):
     assert next(names for _, names, _ in functions.walk(tmp_path))[:2] == ["dir-a", "dir-b"]
 
 
-def test_two_services_do_not_see_each_other(service, tmp_path):
+def test_the_module_works_on_the_default_service_and_others_on_theirs(
+    service, tmp_path, monkeypatch
+):
     with type(service)(bundled=False) as empty, pytest.raises(UnimplementedError):
         gfile.using(empty).exists(tmp_path)
-    assert gfile.using(service).exists(tmp_path)
-
-
-def test_the_module_works_on_the_default_service(service, tmp_path, monkeypatch):
     for module in ("functions", "file"):
         monkeypatch.setattr(f"modular_tf.gfile.{module}.default_service", lambda: service)
     with modular_tf.gfile.GFile(tmp_path / "a", "w") as file:
@@ -142,16 +125,3 @@ def test_the_module_works_on_the_default_service(service, tmp_path, monkeypatch)
     assert gfile.exists(tmp_path / "a")
     assert gfile.stat(tmp_path / "a").length == 1
     assert gfile.get_registered_schemes() == ["", "file", "ram"]
-
-
-def test_importing_it_loads_no_plugin(run_python):
-    child = run_python(
-        """
-        import modular_tf.gfile
-        maps = open("/proc/self/maps").read()
-        print("posix_filesystem" in maps, modular_tf.gfile.exists("/"))
-        print("posix_filesystem" in open("/proc/self/maps").read())
-        """
-    )
-
-    assert child.stdout.split() == ["False", "True", "True"]

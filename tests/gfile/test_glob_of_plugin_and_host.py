@@ -48,21 +48,18 @@ def test_they_agree_on_random_patterns(service, tmp_path):
         ), pattern
 
 
+LOCAL = ["", "*", "./*", "../*", "sub/*", "*/x", "sub", "none", "sub/", "sub//x", "//", "/"]
+URIS = ["file://", "file:///", "file://host/*", "file:///*/tmp"]
+
+
 @pytest.mark.parametrize(
-    "pattern", ["", "*", "./*", "../*", "sub/*", "*/x", "sub", "none", "sub/", "sub//x", "//", "/"]
+    ("scheme", "pattern"), [*(("", each) for each in LOCAL), *(("file", each) for each in URIS)]
 )
-def test_they_agree_on_relative_and_literal_patterns(service, tmp_path, monkeypatch, pattern):
+def test_they_agree_on_literal_patterns_and_uris(service, tmp_path, monkeypatch, scheme, pattern):
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "x").touch()
     monkeypatch.chdir(tmp_path)
-    filesystem = service.filesystem("")
-
-    assert filesystem.get_matching_paths(pattern) == matching_paths(filesystem, pattern)
-
-
-@pytest.mark.parametrize("pattern", ["file://", "file:///", "file://host/*", "file:///*/tmp"])
-def test_they_agree_on_uris(service, pattern):
-    filesystem = service.filesystem("file")
+    filesystem = service.filesystem(scheme)
 
     assert filesystem.get_matching_paths(pattern) == matching_paths(filesystem, pattern)
 

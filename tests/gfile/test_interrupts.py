@@ -17,17 +17,9 @@ def uri(functions):
     return f"{ROOT}/f"
 
 
-def read_into_buffer(file):
-    buffer = bytearray(12)
-    return bytes(buffer[: file.readinto(buffer)])
-
-
 READS = {
-    "read-some": lambda file: file.read(12),
-    "read-all": lambda file: file.read(),
-    "readinto": read_into_buffer,
+    "read": lambda file: file.read(12),
     "readline": lambda file: file.readline(),
-    "next": next,
     "readlines": lambda file: b"".join(file.readlines()),
 }
 
@@ -40,16 +32,6 @@ def test_no_byte_is_lost_by_an_interrupt(functions, uri, read):
 
     for (file, found), _ in interrupted(begin, lambda made: made[1].append(read(made[0]))):
         assert b"".join(found) + file.read() == TEXT
-        file.close()
-
-
-def test_no_line_of_text_is_lost_by_an_interrupt(functions, uri):
-    def begin():
-        file = functions.GFile(uri)
-        return file, [file.readline()]
-
-    for (file, found), _ in interrupted(begin, lambda made: made[1].append(made[0].readline())):
-        assert found + file.readlines() == [line.replace("\r", "") for line in LINES]
         file.close()
 
 

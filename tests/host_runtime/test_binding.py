@@ -45,18 +45,13 @@ def run_host(plugin, *more, status=0):
     return child.stderr
 
 
-def test_a_plugin_linked_without_versions(tmp_path):
-    plugin = plugin_linked_to_stand_in(tmp_path, OURS)
+def test_a_plugin_linked_without_versions_or_to_the_runtime_itself(tmp_path):
+    without, itself = plugin_linked_to_stand_in(tmp_path, OURS), plugin_linked_to(RUNTIME)
 
-    assert "@" not in version_references(plugin)
-    assert "I plugin] from the plugin" in run_host(plugin)
-
-
-def test_a_plugin_linked_to_the_runtime_itself():
-    plugin = plugin_linked_to(RUNTIME)
-
-    assert "TF_NewStatus@tensorflow" in version_references(plugin)
-    assert "I plugin] from the plugin" in run_host(plugin)
+    assert "@" not in version_references(without)
+    assert "TF_NewStatus@tensorflow" in version_references(itself)
+    for plugin in (without, itself):
+        assert "I plugin] from the plugin" in run_host(plugin)
 
 
 @pytest.mark.parametrize("script", [None, "tensorflow { *; };"], ids=["2.21", "2.22"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,9 +10,7 @@ import pytest
 from elftools.elf.elffile import ELFFile
 
 import modular_tf
-from tests.host_runtime.conftest import RUNTIME, subject_program
-from tests.kernel.oracle.building import build_probe
-from tests.kernel.test_variables import build_variables
+from tests.host_runtime.conftest import RUNTIME
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -113,21 +110,6 @@ def test_the_lists_of_imports_are_those_of_the_binaries(wild_plugins):
         assert listed_imports()[name] == imports
 
 
-def test_every_exported_symbol_is_driven_by_a_subject():
-    used = set()
-    # What only kernels can call is called by kernels.
-    for file in (*map(subject_program, PROGRAMS), build_probe(), build_variables()):
-        listing = subprocess.run(
-            ["nm", "--undefined-only", "--format=posix", str(file)],
-            text=True,
-            capture_output=True,
-            check=True,
-        )
-        used |= {line.split()[0].split("@")[0] for line in listing.stdout.splitlines()}
-
-    assert reviewed_names() <= used
-
-
 def test_the_file_is_what_the_loader_relies_on(elf):
     assert not RUNTIME.is_symlink()
     assert [tag.soname for tag in dynamic_tags(elf, "DT_SONAME")] == [RUNTIME.name]
@@ -137,17 +119,3 @@ def test_the_file_is_what_the_loader_relies_on(elf):
     (flags,) = dynamic_tags(elf, "DT_FLAGS_1")
     never_unmapped = 0x8
     assert flags["d_val"] & never_unmapped
-
-
-def test_calls_inside_the_library_stay_inside(elf):
-    """Neither the symbol table nor a jump of its own looks an exported function up by name."""
-    exported = {name.split("@")[0] for name, _ in defined_symbols(elf)}
-    table = elf.get_section_by_name(".dynsym")
-    looked_up = {
-        table.get_symbol(relocation["r_info_sym"]).name
-        for section in elf.iter_sections()
-        if section.name in (".rela.plt", ".rela.dyn")
-        for relocation in section.iter_relocations()
-    }
-
-    assert exported.isdisjoint(looked_up)

@@ -126,34 +126,10 @@ def shapes(device, _plugin):
         device.op("MtfAsk")()
 
 
-def changing_shapes(device, _plugin):
-    """Read a variable while its shape changes: it is always one of the two."""
-    variable = device.variable("float32")
-    few, many = np.zeros((2, 0)), np.zeros((1,) * 40 + (0,))
-    variable.assign(few.astype("float32"))
-    stop = threading.Event()
-
-    def change():
-        while not stop.is_set():
-            variable.assign(few.astype("float32"))
-            variable.assign(many.astype("float32"))
-
-    thread = threading.Thread(target=change)
-    thread.start()
-    try:
-        for _ in range(2000):
-            assert variable.value().shape in (few.shape, many.shape)
-    finally:
-        stop.set()
-        thread.join()
-
-
 with PluginService() as _service:
     _service.load("host_device")
     _service.load(_path)
     _plugin = _Plugin(_service.entry(_path).library)
-    for _case in (
-        deallocators, callbacks, locks, kept_inputs, create, shapes, changing_shapes, abandoned,
-    ):  # fmt: skip
+    for _case in (deallocators, callbacks, locks, kept_inputs, create, shapes, abandoned):
         _case(_service.device("CPU:0"), _plugin)
 print("survived")

@@ -9,15 +9,11 @@ import pytest
 
 from modular_tf.cli.main import run
 from modular_tf.errors import InvalidArgumentError, NotFoundError
-from tests.kernel.kernels import host_device_with, kernel_library
+from tests.kernel.kernels import kernel_library
+
+KERNELS = "aliased_kernels"
 
 OWN, COUNTERPART = 1, 2  # what their kernels compute
-
-
-@pytest.fixture(scope="module")
-def device():
-    with host_device_with(kernel_library("aliased_kernels")) as made:
-        yield made
 
 
 @pytest.mark.parametrize(

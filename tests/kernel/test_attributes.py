@@ -15,23 +15,14 @@ from tests.kernel.samples import FLOAT, INT32, STRING, attr
 
 GOOD = [
     ("bool", True, True),
-    ("bool", np.bool_(0), False),
-    ("int", -3, -3),
-    ("int", np.int64(7), 7),
     ("int", 2**63 - 1, 2**63 - 1),
     ("float", 0.5, 0.5),
-    ("float", 2, 2.0),
     ("float", np.float32(0.25), 0.25),
-    ("string", "é", "é"),
     ("string", b"\xff", "\udcff"),
-    ("string", np.str_("x"), "x"),
     ("type", "float32", FLOAT),
     ("type", np.float32, FLOAT),
-    ("type", np.dtype("int32"), INT32),
     ("type", ml_dtypes.bfloat16, data_type("bfloat16")),
-    ("type", "DT_STRING", STRING),
     ("shape", (2, None, 3), (2, -1, 3)),
-    ("shape", [], ()),
     ("shape", np.array([4, -1]), (4, -1)),
     ("shape", None, None),
     ("func", "f", FunctionName("f")),
@@ -42,27 +33,17 @@ GOOD = [
 ]
 BAD = [
     ("bool", 1),
-    ("bool", "true"),
-    ("bool", None),
     ("int", True),
     ("int", 1.0),
-    ("int", "1"),
     ("int", 2**63),
     ("float", True),
-    ("float", "0.5"),
-    ("float", 1j),
     ("float", 10**400),
     ("string", 1),
-    ("string", None),
     ("type", "float31"),
-    ("type", float),
     ("type", None),
     ("shape", 3),
     ("shape", (-2,)),
-    ("shape", (1.5,)),
-    ("shape", "ab"),
     ("tensor", [1, 2]),
-    ("tensor", 1.0),
     ("func", 1),
 ]
 
@@ -86,37 +67,24 @@ def test_a_value_of_another_kind_is_refused(kind, value):
     assert f"({type(value).__name__})" in raised.value.message
 
 
-@pytest.mark.parametrize("value", [1, "ab", b"ab", None])
+@pytest.mark.parametrize("value", [1, b"ab" * 5000])
 def test_a_list_is_needed_where_the_kind_is_one(value):
-    with pytest.raises(InvalidArgumentError, match="a list is needed"):
+    with pytest.raises(InvalidArgumentError, match="a list is needed") as raised:
         convert_value("Op", attr("x", "string", is_list=True), value)
-
-
-def test_a_long_value_is_shown_in_part():
-    with pytest.raises(InvalidArgumentError) as raised:
-        convert_value("Op", attr("x", "bool"), "y" * 5000)
-
-    assert len(raised.value.message) < 200
+    assert len(raised.value.message) < 200, "a long value is shown in part"
 
 
 @pytest.mark.parametrize(
     ("one", "other"),
     [
         (1, True),
-        (1, 1.0),
         (0.0, -0.0),
         ("a", b"a"),
         ([1, 2], [True, 2]),
-        ([0.0], [-0.0]),
         (FLOAT, INT32),
-        (None, 0),
     ],
 )
 def test_keys_tell_values_apart_that_make_different_nodes(one, other):
     assert attr_key({"x": one}) != attr_key({"x": other})
     assert attr_key({"x": one}) is not None
-
-
-@pytest.mark.parametrize("value", [np.arange(3), [np.arange(3)], [[{}]], {}])
-def test_what_may_change_has_no_key(value):
-    assert attr_key({"x": value}) is None
+    assert attr_key({"x": [np.arange(3)]}) is None, "it may change"

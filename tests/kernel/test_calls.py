@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import os
-import signal
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 
 import numpy as np
@@ -19,6 +16,8 @@ from modular_tf.kernel import op as ops
 from modular_tf.kernel.running import retained
 from modular_tf.native.ffi import lib
 from tests.kernel.kernels import host_device_with, kernel_library
+
+KERNELS = "call_kernels"
 
 VALUES = np.arange(6, dtype=np.float32).reshape(2, 3)
 MORE = (VALUES + 1).tolist()
@@ -46,12 +45,6 @@ class State(ctypes.Structure):
 
 def state_of(device):
     return State.from_address(int(device.op("CallState")().to_numpy()))
-
-
-@pytest.fixture(scope="module")
-def device():
-    with host_device_with(kernel_library("call_kernels")) as made:
-        yield made
 
 
 @pytest.fixture
@@ -154,16 +147,6 @@ def test_several_outputs_are_a_named_tuple_and_one_that_is_the_input_is_a_copy(
     assert [each.to_numpy().tolist() for each in found] == [VALUES.tolist()] * 2
 
 
-def test_aligned_memory_of_the_host_is_lent(one_more, prepared, state):
-    values, whole = aligned(8), aligned(9)
-    one_more(values)
-    assert state.last_input == values.ctypes.data
-    prepared(one_more, values)
-    assert state.last_input == values.ctypes.data
-    prepared(one_more, whole[1:])
-    assert state.last_input % 64 == 0
-
-
 def test_views_of_arrays_are_aligned_too(device, array, one_more, prepared, state):
     flat = array.reshape(-1)
     for view, values in ((flat[1:], VALUES.ravel()[1:]), (array[1], VALUES[1]), (flat[:0], [])):
@@ -173,23 +156,22 @@ def test_views_of_arrays_are_aligned_too(device, array, one_more, prepared, stat
     assert one_more(flat[1:], donate=[]).tolist() == [2, 3, 4, 5, 6]
     assert device.run("CallIdentity", flat[1:]).tolist() == [1, 2, 3, 4, 5]
     assert flat.tolist() == VALUES.ravel().tolist()
-    prepared(one_more, flat)
-    assert state.last_input == flat.address
+    for lent, address in ((flat, flat.address), ((values := aligned(8)), values.ctypes.data)):
+        one_more(lent)
+        prepared(one_more, lent)
+        assert state.last_input == address
 
 
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
         (VALUES.T, VALUES.T + 1),
-        (VALUES[:, ::2], VALUES[:, ::2] + 1),
-        (3.5, 4.5),
         (np.float32(2), 3.0),
         (memoryview(VALUES), VALUES + 1),
-        (VALUES.astype(">f4").astype("f4"), VALUES + 1),
         ([VALUES], [VALUES + 1]),
         (np.zeros(1 << 20, np.float32)[1:], np.ones((1 << 20) - 1)),
     ],
-    ids=["turned", "gaps", "number", "scalar", "buffer", "copy", "list", "large"],
+    ids=["turned", "scalar", "buffer", "list", "large"],
 )
 def test_what_is_unusual_goes_the_general_way(one_more, given, expected):
     np.testing.assert_array_equal(one_more(given).to_numpy(), expected)
@@ -248,23 +230,6 @@ def test_memory_of_the_plugin_is_given_back_once(device, prepared, state):
     assert (made.to_numpy().tolist(), made.memory.size) == ([0, 1, 2], 12)
     del made
     assert state.deallocated == before + 1
-
-
-def test_a_crash_in_a_deallocator_names_the_plugin(run_forked):
-    code = """
-        import sys
-        from tests.kernel.kernels import host_device_with
-        from tests.kernel.test_calls import state_of
-
-        with host_device_with(sys.argv[1]) as device:
-            own = device.op("CallOwnMemory")
-            own()
-            made = own()
-            state_of(device).aborts = 1
-            del made
-    """
-    ended = run_forked(code, kernel_library("call_kernels"), status=-signal.SIGABRT)
-    assert "SIGABRT in plugin call_kernels, the deallocator of a tensor" in ended.stderr
 
 
 @pytest.mark.parametrize(
@@ -362,15 +327,6 @@ def test_closing_the_service_waits_for_a_call(state):
     assert kernels() == before
 
 
-def test_threads_share_prepared_calls(device, one_more):
-    def work(number):
-        given = device.put(VALUES + number)
-        return {one_more(given).to_numpy()[0, 0] for _ in range(300)}
-
-    with ThreadPoolExecutor(4) as pool:
-        assert list(pool.map(work, range(4))) == [{1}, {2}, {3}, {4}]
-
-
 def test_interrupts_lose_and_double_nothing(run_forked):
     code = """
         import signal, sys
@@ -397,21 +353,6 @@ def test_interrupts_lose_and_double_nothing(run_forked):
             assert one_more(array).to_numpy().tolist() == MORE
     """
     run_forked(code, kernel_library("call_kernels"))
-
-
-def test_a_forked_child_has_calls_of_its_own(one_more, prepared):
-    prepared(one_more, VALUES)
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            status = 0 if one_more(VALUES).to_numpy().tolist() == MORE else 2
-        except errors.ClosedError:
-            status = 0
-        finally:
-            os._exit(status)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    prepared(one_more, VALUES)
 
 
 def test_a_change_of_the_registry_is_seen():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import struct
 import sys
 
@@ -13,19 +12,9 @@ from modular_tf.abi.data_types import by_name
 from modular_tf.errors import InvalidArgumentError
 from modular_tf.kernel.inputs import given_tensor
 from modular_tf.kernel.op import _given
-from tests.contrib.built_plugin import built_plugin
-from tests.kernel.kernels import host_device_with
 from tests.kernel.samples import CONCAT, DOUBLE, FLOAT, INT32, MATMUL
 
-
-class Counted(enum.IntEnum):
-    THREE = 3
-
-
-@pytest.fixture(scope="module")
-def device():
-    with host_device_with(built_plugin("host_kernels")) as made:
-        yield made
+KERNELS = "host_kernels"
 
 
 @pytest.mark.parametrize(
@@ -42,24 +31,15 @@ def test_a_scalar_of_numpy_has_its_type(device, x, y):
 
     assert found.dtype == x.dtype
     np.testing.assert_array_equal(found, x + y)
-
-
-def test_a_scalar_of_numpy_is_not_converted(device):
     with pytest.raises(InvalidArgumentError, match="KN-044"):
-        device.op("AddV2")(np.ones(3, "float32"), np.float64(0.1))
+        device.op("AddV2")(x, np.float16(0.5))  # it is not converted
 
 
-def test_a_number_of_a_class_of_its_own_is_a_number(device):
-    add = device.op("AddV2")
-
-    assert add(Counted.THREE, Counted.THREE).to_numpy() == 6
-    assert add(np.ones(1, "float64"), Counted.THREE).to_numpy() == [4.0]
-
-
-@pytest.mark.parametrize("dtype", ["int32", "float32", "float64", "uint8"])
-def test_a_bool_is_no_number(device, dtype):
+@pytest.mark.parametrize("dtype", ["int32", "float64"])
+def test_a_bool_is_no_number_and_infinity_is_one(device, dtype):
     with pytest.raises(InvalidArgumentError, match="True is no "):
         device.op("AddV2")(np.ones(2, dtype), True)
+    assert device.op("AddV2")(np.ones(1), float("inf")).to_numpy() == [np.inf]
 
 
 @pytest.mark.parametrize("kind", ["float", "half", "bfloat16", "complex64", "int8", "uint64"])
@@ -68,13 +48,6 @@ def test_a_number_that_is_too_large_is_refused(kind, sign):
     value = sign * (2**64 if "int" in kind else 1e300)
     with pytest.raises(InvalidArgumentError, match=f"is no {kind}"):
         given_tensor("Op", MATMUL.inputs[0], value, by_name(kind))
-
-
-@pytest.mark.parametrize(("kind", "dtype"), [(FLOAT, "float32"), (DOUBLE, "float64")])
-def test_infinity_is_no_number_that_is_too_large(kind, dtype):
-    found = given_tensor("Op", MATMUL.inputs[0], float("inf"), kind).source
-
-    assert np.frombuffer(found.data, dtype)[0] == np.inf
 
 
 @pytest.mark.parametrize("bits", [0x7FFFFFFFFFFFFFFF, 0xFFFFFFFFFFFFFFFF, 0x7FF8000000000000])

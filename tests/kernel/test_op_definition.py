@@ -51,24 +51,6 @@ def test_the_text_shows_the_call_and_what_the_inputs_give(definition, text):
     assert repr(definition) == text
 
 
-@pytest.mark.parametrize(
-    ("line", "inferred"),
-    [
-        ("A||T:type|x:T|", {"T"}),
-        ("A||T:type|x:Ref(T)|", {"T"}),
-        ("A||N:int;T:type|x:N*T|", {"N", "T"}),
-        ("A||N:int;T:type|x:N*float|y:T", {"N"}),
-        ("A||T:list(type)|x:T|", {"T"}),
-        ("A||T:list(type);N:int||x:T;y:N*float", set()),
-    ],
-)
-def test_inputs_give_types_and_numbers(line, inferred):
-    definition = read_op_definition(record(line))
-
-    assert definition.inferred_attrs == inferred
-    assert inferred.isdisjoint(definition.signature.parameters)
-
-
 def test_keywords_of_python_have_an_underscore_as_parameters():
     definition = read_op_definition(record("A||class:int;T:type|in:T|"))
 

@@ -26,75 +26,40 @@ def read(*specs, name="Op"):
 
 ATTRS = {
     # types
-    "a: string": "a:string",
-    "a: int": "a:int",
-    "a: float": "a:float",
-    "a: bool": "a:bool",
-    "a: type": "a:type",
-    "a: shape": "a:shape",
-    "a: tensor": "a:tensor",
-    "a: func": "a:func",
-    "a: list(string)": "a:list(string)",
-    "a:list(func)": "a:list(func)",
     " a_B9 \t:\n list ( int ) ": "a_B9:list(int)",
-    "list: list(int)": "list:list(int)",
     # sets
     "a: numbertype": f"a:{{{NUMBERS}}}",
     "a: numerictype": f"a:{{{NUMBERS}}}",
     "a: realnumbertype": f"a:{{{REAL_NUMBERS}}}",
     "a: realnumerictype": f"a:{{{REAL_NUMBERS}}}",
     "a: quantizedtype": f"a:{{{QUANTIZED}}}",
-    "a: list(quantizedtype)": f"a:list({{{QUANTIZED}}})",
-    "a: {float, int32}": "a:{float,int32}",
-    "a: {DT_FLOAT}": "a:{float}",
     "a: {float32, float64, float16}": "a:{float,double,half}",
-    "a: {float8_e5m2,int4,float4_e2m1fn}": "a:{float8_e5m2,int4,float4_e2m1fn}",
     "a: {quantizedtype, float}": f"a:{{{QUANTIZED},float}}",
     "a: {float, resource, variant,}": "a:{float,resource,variant}",
     "a: list({float,half})": "a:list({float,half})",
-    "a: {'SAME', \"VALID\"}": 'a:{"SAME","VALID"}',
     "a: {'SAME',}": 'a:{"SAME"}',
     "a: list({'x', 'y'}) >= 2": 'a:list({"x","y"})>=2',
     # minima
-    "a: int >= 2": "a:int>=2",
-    "a: int>=-3": "a:int>=-3",
-    "a: list(float) >= 0": "a:list(float)>=0",
-    "a: int >= 2 = 3": "a:int>=2=3",
     "a: list(int) >= 1 = [1, 2]": "a:list(int)>=1=[1,2]",
     # defaults
     "a: int = -9223372036854775808": "a:int=-9223372036854775808",
     "a: int = 0x1F": "a:int=31",
     "a: int = 017": "a:int=15",
-    "a: int = - 7": "a:int=-7",
-    "a: float = 1": "a:float=1.0",
     "a: float = 0.1": "a:float=0.1",
     "a: float = -1.5f": "a:float=-1.5",
     "a: float = 123456789": "a:float=123456790.0",
-    "a: float = 3.40282347e38": "a:float=3.4028235e+38",
     "a: float = 1e99": "a:float=inf",
     "a: float = -inf": "a:float=-inf",
     "a: float = Infinity": "a:float=inf",
-    "a: float = nan": "a:float=nan",
-    "a: float = -0.0": "a:float=-0.0",
-    "a: bool = true": "a:bool=true",
     "a: bool = False": "a:bool=false",
-    "a: type = DT_FLOAT": "a:type=float",
-    "a: {half, float} = half": "a:{half,float}=half",
-    "a: string = ''": 'a:string=""',
     "a: string = 'it''s' \"x\"": 'a:string="itsx"',
     "a: string = '\"\\\\'": r'a:string="\042\134"',
     "a: string = '\\n\\x7c\\073;|\\101'": r'a:string="\012|;;|A"',
-    "a: string = 'é'": r'a:string="\303\251"',
     r"a: string = '|;\"\\\n\377'": r'a:string="|;\042\134\012\377"',
-    "a: list(int) = []": "a:list(int)=[]",
-    "a: list(string) = [ 'b' , \"c\" ]": 'a:list(string)=["b","c"]',
-    "a: list(bool) = [true,false]": "a:list(bool)=[true,false]",
     "a: list(type) = [DT_FLOAT, 'DT_INT32', half]": "a:list(type)=[float,int32,half]",
-    "a: shape = {}": "a:shape={}",
     "a: shape = {dim{size:2} dim { size: -1 }}": "a:shape={dim{size:2}dim{size:-1}}",
     "a: shape = {dim:{size:2, name:'n'}; dim <size:3>}": "a:shape={dim{size:2}dim{size:3}}",
     "a: shape = {dim: [{size:2}, {size:3}], dim {}}": "a:shape={dim{size:2}dim{size:3}dim{size:0}}",
-    "a: shape = {unknown_rank:true}": "a:shape={unknown_rank:true}",
     "a: list(shape) = [{}, {unknown_rank:true}]": "a:list(shape)=[{},{unknown_rank:true}]",
     "a: tensor = {dtype: DT_INT32, a {} b: [1, 2]}": "a:tensor={dtype: DT_INT32, a {} b: [1, 2]}",
     "a: func = {name: 'f' attr {key: 'T' value {type: DT_FLOAT}}}": 'a:func={name:"f"}',
@@ -106,79 +71,51 @@ def test_an_attribute_is_read(spec, expected):
     assert attr_spec(read(f"a{spec}").attrs[0]) == expected
 
 
-def test_what_a_plugin_registers_is_read():
+def test_what_a_plugin_registers_is_read_and_a_fault_in_it_is_reported():
     found = register(b"Registered", [b"a: string = '\xff'"])
 
     assert (found.code, found.message) == (0, "")
     assert found.definition.attrs[0].default == "\udcff"
-
-
-def test_a_fault_in_what_a_plugin_registers_is_reported_to_it():
     found = register(b"Faulty", [b"a: int = 1.5"])
-
     place = 'op Faulty, attribute "a: int = 1.5", character 11: expected the end'
     assert (found.code, found.message[: len(place)]) == (INVALID_ARGUMENT, place)
 
 
 BAD_ATTRS = [
     ("", 1, "the name of an attribute"),
-    ("1a: int", 1, "the name of an attribute"),
-    ("_a: int", 1, "the name of an attribute"),
     ("float: int", 1, "a name that no type has"),
     ("a int", 3, "':'"),
-    ("a", 2, "':'"),
     ("a:", 3, "the type of an attribute"),
-    ("a: any", 4, "the type of an attribute"),
-    ("a: Int", 4, "the type of an attribute"),
-    ("a: list", 4, "the type of an attribute"),
     ("a: list(int", 12, "')'"),
-    ("a: list(list(int))", 9, "the type of an attribute"),
-    ("a: int32", 4, "the type of an attribute"),
-    ("a: {}", 5, "the name of a type"),
     ("a: {float", 10, "'}'"),
-    ("a: {float int32}", 11, "'}'"),
     ("a: {float, 'x'}", 12, "the name of a type"),
     ("a: {'x', float}", 10, "a string in quotes"),
     ("a: {'x", 5, "a string that ends"),
     ("a: string = 'x\ny'", 13, "a string that ends"),
-    ("a: string = x", 13, "a string in quotes"),
     (r"a: string = '\q'", 14, "an escape of C"),
     (r"a: string = '\xg'", 16, "a byte's number"),
     (r"a: string = '\777'", 15, "a byte's number"),
     ("a: string = '\\", 14, "an escape of C"),
     ("a: int = 1 2", 12, "the end"),
     ("a: int = 9223372036854775808", 10, "a whole number"),
-    ("a: int = 1.5", 11, "the end"),
-    ("a: int = 0x", 10, "a whole number"),
     ("a: int = 08", 10, "a whole number"),
-    ("a: int =", 9, "a whole number"),
     ("a: int >= x", 11, "a whole number"),
-    ("a: int > 1", 8, "the end"),
     ("a: float >= 1", 10, "no minimum"),
-    ("a: type >= 1", 9, "no minimum"),
     ("a: list(int) >= -1", 17, "a length of at least 0"),
     ("a: int >= 2 = 1", 15, "a default of at least 2"),
     ("a: list(int) >= 2 = [1]", 21, "a default of a length of at least 2"),
     ("a: float = 1..2", 12, "a number"),
-    ("a: float = x", 12, "a number"),
-    ("a: float = 0x10", 12, "a number"),
     ("a: bool = yes", 11, "true or false"),
     ("a: type = DT_QUUX", 11, "the name of a type"),
-    ("a: type = 'quux'", 11, "the name of a type"),
-    ("a: {float} = DT_HALF", 14, "a default that is allowed"),
-    ("a: {'x'} = 'y'", 12, "a default that is allowed"),
     ("a: list({'x'}) = ['x', 'y']", 18, "a default that is allowed"),
     ("a: list(int) = 1", 16, "'['"),
-    ("a: list(int) = [1", 18, "']'"),
     ("a: list(int) = [1,]", 19, "a whole number"),
     ("a: shape = [2,-1]", 12, "a shape"),
     ("a: shape = {dim{size:-2}}", 22, "a size of at least -1"),
     ("a: shape = {dim{width:2}}", 23, "the value of size or name"),
     ("a: shape = {rank:2}", 18, "the value of dim or unknown_rank"),
-    ("a: shape = {dim 2}", 17, "':'"),
     ("a: shape = {", 13, "a field or '}'"),
     ("a: shape = {unknown_rank:true dim{size:1}}", 12, "dimensions or no rank"),
-    ("a: tensor = 1", 13, "'{'"),
     ("a: tensor = {dtype: }", 21, "a value"),
     ("a: tensor = " + "{a" * 40, 79, "fewer levels"),
     ("a: tensor = {a:" + "[" * 40, 48, "fewer levels"),
@@ -198,10 +135,9 @@ def test_a_faulty_attribute_is_refused(spec, position, expected):
     ("start", "digits", "expected"),
     [
         ("a: int = ", "1" * 5000, "a whole number"),  # more than int() takes
-        ("a: list(int) >= ", "-" + "9" * 5000, "a whole number"),
         ("a: float = ", "1" * 500_000 + "x", "a number"),  # in time that grows with the length
     ],
-    ids=["default", "minimum", "float"],
+    ids=["default", "float"],
 )
 def test_a_number_of_very_many_digits_is_refused(start, digits, expected):
     with pytest.raises(
@@ -216,16 +152,11 @@ ATTRS_OF_ARGUMENTS = "aT: type", "aN: int >= 0", "aTs: list(type) >= 0", "as: st
 @pytest.mark.parametrize(
     ("spec", "expected"),
     [
-        ("x: float", "x:float"),
         ("x: float32", "x:float"),
-        ("x_1 :T", "x_1:T"),
         ("x: Ts", "x:Ts"),
         ("x: N * T", "x:N*T"),
-        ("x: N*float", "x:N*float"),
-        ("x: Ref(T)", "x:Ref(T)"),
         ("x: Ref ( uint8 )", "x:Ref(uint8)"),
         ("x: Ref(N * T)", "x:Ref(N*T)"),
-        ("x: resource", "x:resource"),
     ],
 )
 def test_an_argument_is_read(spec, expected):
@@ -236,23 +167,15 @@ def test_an_argument_is_read(spec, expected):
     ("spec", "position", "expected"),
     [
         ("", 1, "the name of an argument"),
-        ("X: T", 1, "the name of an argument"),
-        ("xY: T", 1, "the name of an argument"),
-        ("_x: T", 1, "the name of an argument"),
-        ("x", 2, "':'"),
         ("x:", 3, "a type or the name of an attribute"),
         ("x: U", 4, "a type or an attribute of this op"),
         ("x: s", 4, "an attribute that is a type or a list of types"),
-        ("x: N", 4, "an attribute that is a type or a list of types"),
-        ("x: M * T", 4, "an attribute of this op"),
         ("x: T * T", 4, "an attribute that is an int"),
         ("x: N * Ts", 8, "one type behind a count"),
-        ("x: N *", 7, "a type or the name of an attribute"),
         ("x: Ref(T", 9, "')'"),
         ("x: T U", 6, "the end"),
         ("x: 2 * T", 4, "an attribute of this op"),
         ("out: T", 1, "a name that is not taken"),
-        ("s: T", 1, "a name that is not taken"),
     ],
 )
 def test_a_faulty_argument_is_refused(spec, position, expected):
@@ -266,9 +189,7 @@ def test_a_faulty_argument_is_refused(spec, position, expected):
     ("attr", "argument", "expected"),
     [
         ("N: int", "x: N * float", "N:int>=1"),
-        ("N: int >= 0", "x: N * float", "N:int>=0"),
         ("T: list(type)", "x: T", "T:list(type)>=1"),
-        ("T: list(type) >= 2", "x: T", "T:list(type)>=2"),
         ("T: list({float, half})", "x: T", "T:list({float,half})>=1"),
     ],
 )
@@ -289,16 +210,13 @@ def test_attributes_that_contradict_the_op_are_refused(specs, expected):
         read(*specs)
 
 
-@pytest.mark.parametrize("name", ["A", "MatMul2D", "_FusedMatMul", "__A", "Acme>Scale", "A_b"])
-def test_an_op_is_named_in_camel_case(name):
-    assert read(name=name) == OpDefinition(name)
-
-
 @pytest.mark.parametrize(
     ("name", "position"),
-    [("", 1), ("matMul", 1), ("__a", 3), ("_", 2), ("A b", 2), ("A>", 3), ("A>b", 3), ("A|b", 2)],
+    [("", 1), ("matMul", 1), ("A>b", 3), ("A|b", 2)],
 )
-def test_an_op_with_another_name_is_refused(name, position):
+def test_an_op_is_named_in_camel_case(name, position):
+    for good in ("A", "MatMul2D", "__A", "Acme>Scale", "A_b"):
+        assert read(name=good) == OpDefinition(good)
     with pytest.raises(InvalidArgumentError) as raised:
         read(name=name)
     shown = name.replace("|", "\\x7c")
@@ -308,29 +226,18 @@ def test_an_op_with_another_name_is_refused(name, position):
     )
 
 
-@pytest.mark.parametrize(
-    ("flag", "name"),
-    [
-        ("S", "is_stateful"),
-        ("C", "is_commutative"),
-        ("A", "is_aggregate"),
-        ("U", "allows_uninitialized_input"),
-        ("D", "is_deprecated"),
-    ],
-)
-def test_each_flag_says_one_thing(flag, name):
-    assert read_op_definition(f"A\0{flag}") == OpDefinition("A", **{name: True})
+def test_flags_say_what_an_op_is():
+    found = read_op_definition("A\0SCU")
+    assert found == OpDefinition(
+        "A", is_stateful=True, is_commutative=True, allows_uninitialized_input=True
+    )
+    assert read_op_definition("A\0AD") == OpDefinition("A", is_aggregate=True, is_deprecated=True)
 
 
 def test_definitions_with_what_is_no_number_can_be_equal():
     first, second = (read_op_definition(record("A||a:float=nan||")) for _ in range(2))
 
     assert first == second
-
-
-@pytest.mark.parametrize("text", ["0.1", "0.10000000149011612", "0.100000001", "1e-1"])
-def test_spellings_of_one_32_bit_number_are_equal(text):
-    assert read_op_definition(record(f"A||a:float={text}||")).attrs[0].default == 0.1
 
 
 def test_names_that_are_one_parameter_in_python_are_refused():

@@ -6,16 +6,11 @@ import numpy as np
 import pytest
 
 from modular_tf.errors import InvalidArgumentError, NotFoundError
-from tests.kernel.kernels import host_device_with, kernel_library
+
+KERNELS = "quantized_kernels"
 
 SCALED = {"mode": "SCALED", "round_mode": "HALF_TO_EVEN"}
 ROUNDS = range(3)  # the first calls are not prepared ones
-
-
-@pytest.fixture(scope="module")
-def device():
-    with host_device_with(kernel_library("quantized_kernels")) as made:
-        yield made
 
 
 @pytest.fixture

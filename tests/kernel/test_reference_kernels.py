@@ -10,15 +10,10 @@ from tests.contrib.built_plugin import built_plugin
 from tests.contrib.opencl_plugin import ON_POCL
 from tests.fixtures.matrices import sampled
 from tests.kernel import reference_cases
-from tests.kernel.kernels import host_device_with
+
+KERNELS = "host_kernels"
 
 SOME, ALL = ("float64", "4"), ("float32,float64", "1")
-
-
-@pytest.fixture(scope="module")
-def device():
-    with host_device_with(built_plugin("host_kernels")) as made:
-        yield made
 
 
 @pytest.mark.parametrize(
@@ -30,6 +25,7 @@ def test_the_kernels_of_the_host_agree_with_numpy(device, case):
     case(device)
 
 
+@pytest.mark.beyond_core  # which has no OpenCL
 @pytest.mark.parametrize("extent", sampled([SOME, ALL], [SOME]), ids="{0[0]} {0[1]}".format)
 def test_the_kernels_in_opencl_agree_with_numpy(run_python, extent):
     program = Path(reference_cases.__file__)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -128,46 +127,7 @@ def test_a_closed_registry_is_empty_and_refuses(registry):
         registry.enter(offer("libb.so", "MatMul"))
 
 
-def test_readers_see_all_of_a_plugin_or_nothing(registry):
-    ops = [f"Op{number}" for number in range(50)]
-    seen, stop = set(), threading.Event()
-
-    def read():
-        while not stop.is_set():
-            seen.add(len(registry.kernels()))
-
-    reader = threading.Thread(target=read)
-    reader.start()
-    for _ in range(50):
-        one = offer("liba.so", *ops)
-        registry.enter(one)
-        registry.leave(one)
-    stop.set()
-    reader.join()
-
-    assert seen <= {0, len(ops)}
-
-
 OTHER = offer("libc.so", "MatMul")
-
-
-@pytest.mark.parametrize("instead_of", [None, OTHER])
-def test_a_signal_handler_may_register_in_the_middle(instead_of):
-    one, two = offer("liba.so", "MatMul"), offer("libb.so", "MatMul")
-    plugins = {"liba.so", "libb.so"} | ({"libc.so"} if instead_of is None else set())
-
-    for point in points():
-        registry = KernelRegistry(lambda: {"MatMul": MATMUL})
-        registry.enter(OTHER)
-        more = interrupt(
-            lambda to=registry: to.enter(one),
-            point=point,
-            handler=lambda to=registry: to.enter(two, instead_of=instead_of),
-        )
-        if not more:
-            break
-        assert {each.plugin for each in registry.kernels()} == plugins
-    assert point > 10
 
 
 def test_what_is_interrupted_is_complete_or_can_be_done_again():

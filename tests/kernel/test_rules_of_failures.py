@@ -12,13 +12,8 @@ from modular_tf.errors import (
     ResourceExhaustedError,
     UnimplementedError,
 )
-from tests.kernel.kernels import host_device_with, kernel_library
 
-
-@pytest.fixture(scope="module")
-def device():
-    with host_device_with(kernel_library("failing_kernels")) as made:
-        yield made
+KERNELS = "failing_kernels"
 
 
 @pytest.mark.parametrize(

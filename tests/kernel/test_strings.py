@@ -7,15 +7,10 @@ import pytest
 
 from modular_tf.errors import InvalidArgumentError
 from modular_tf.native.ffi import lib
-from tests.kernel.kernels import host_device_with, kernel_library
+
+KERNELS = "string_kernels"
 
 LONG = b"x" * 100
-
-
-@pytest.fixture(scope="module")
-def device():
-    with host_device_with(kernel_library("string_kernels")) as made:
-        yield made
 
 
 def objects(*values):

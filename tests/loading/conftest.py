@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from modular_tf.discovery.candidate import Candidate, LoadFacts, Source
+from modular_tf.discovery.candidate import LoadFacts
 from modular_tf.discovery.file_identity import SETTLED_AFTER_NS, see
 from modular_tf.discovery.linking.host_exports import host_exports
 from modular_tf.discovery.probe import probe
 from modular_tf.loading.binding import map_file
 from modular_tf.loading.bound_files import bound_files
+from tests.discovery.conftest import make_candidate
 from tests.fixtures.compiler import compile_object, link_library
 
 
@@ -41,8 +42,7 @@ def load_seen(path, *companions, age="fresh", **options):
 
 def facts_of(plugin):
     """Return what a probe finds out for the load."""
-    path = str(plugin)
-    found = probe(Candidate(path, path, Source.ARGUMENT, "test", None, None, "x"), host_exports())
+    found = probe(make_candidate(plugin), host_exports())
     assert found.loadable, found.problems
     return LoadFacts.of(found)
 

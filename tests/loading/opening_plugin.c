@@ -24,9 +24,6 @@ static void *opened;
 
 static void open_one(void) {
   opened = dlopen(FIRST, RTLD_NOW);
-#ifdef SECOND
-  if (opened == NULL) opened = dlopen(SECOND, RTLD_NOW);
-#endif
 }
 
 #ifdef IN_INIT

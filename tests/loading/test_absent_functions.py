@@ -2,7 +2,6 @@
 
 import ctypes
 import json
-import shutil
 
 import pytest
 
@@ -14,7 +13,6 @@ from modular_tf.service.configuration import Config
 from modular_tf.service.report import State
 from modular_tf.service.service import PluginService
 from tests.device.dialects.building import LAYOUTS, Build
-from tests.fixtures.compiler import link_library, object_of_text
 
 NAMES = ["TF_DeleteFunctionLibraryDefinition", "TF_LookUpOpDef", "TF_NewFunctionLibraryDefinition"]
 NEWEST = Dialect.DEVICE_V209
@@ -81,35 +79,6 @@ def test_without_what_stands_in_it_cannot_be_mapped(put):
         bind(str(put()), [], NAMES[:1])
 
     assert refusal.value.rule == "LD-050"
-
-
-QUUX = """
-extern long TF_Quux(int, double, const char *);
-extern void *TF_Quuz(void);
-long call_quux(void) { return TF_Quux(1, 2.0, "x"); }
-long call_quuz(void) { return (long)TF_Quuz(); }
-"""
-CALL_BOTH = """
-    import ctypes, sys
-    from modular_tf.loading.binding import bind
-    path = sys.argv[1]
-    library = bind(path, [], ["TF_Quux", "TF_Quuz"])
-    for name in ("call_quux", "call_quuz", "call_quux"):
-        print(ctypes.CFUNCTYPE(ctypes.c_long)(library.symbol(name))())
-"""
-
-
-def test_a_call_is_logged_with_the_function_and_the_plugin(run_forked, tmp_path):
-    path = shutil.copy(link_library("libquux.so", [object_of_text(QUUX)]), tmp_path)
-
-    child = run_forked(CALL_BOTH, path)
-
-    assert child.stdout.split() == ["0", "0", "0"]
-    lines = [line.partition("plugin] ")[2] for line in child.stderr.splitlines()]
-    assert lines == [
-        f"{name}, which the host does not offer, was called by {path} (KN-100)"
-        for name in ("TF_Quux", "TF_Quuz", "TF_Quux")
-    ]
 
 
 SERVE = """

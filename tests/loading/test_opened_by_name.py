@@ -85,25 +85,6 @@ def test_it_is_found_where_the_plugin_is_searched_from(search, folder, opened, p
     assert ask(load_probed(put_plugin(search=search))) == ANSWER
 
 
-def test_it_finds_what_lies_above_the_folders_that_the_plugin_searches(folder, opened, put_plugin):
-    (folder / "libs" / "below").mkdir()
-    compiled = compile_object(SOURCE, ['FIRST="liblast.so"', "ASK=answer"])
-    needs = ["-Wl,--no-as-needed", str(framework_stub(INTERNAL))]
-    search = "-Wl,--enable-new-dtags,-rpath,$ORIGIN/../.."
-    put(link_library(opened, [compiled], [*needs, search]), folder / "libs" / "below")
-    put(link_library("liblast.so", [compile_object(LAST, ["ANSWER=7", 'NAME="last"'])]), folder)
-
-    assert ask(load_probed(put_plugin(search="$ORIGIN/../libs/below"))) == 7
-
-
-def test_what_it_needs_and_nobody_has_is_replaced(folder, opened, put_plugin):
-    put_opened(folder / "libs" / opened, "MISSING=TF_NobodyHasThis")
-    plugin = put_plugin()
-
-    assert facts_of(plugin).absent == ("TF_NobodyHasThis",)
-    assert ask(load_probed(plugin)) == ANSWER
-
-
 def test_what_the_plugins_code_does_not_name_or_is_damaged_is_left_alone(
     folder, opened, put_plugin
 ):
@@ -125,29 +106,6 @@ def test_what_needs_the_inside_of_tensorflow_is_left_alone(folder, opened, put_p
     assert ask(load_probed(plugin)) == 0
 
 
-def test_it_may_be_opened_by_an_init_function(library, put_plugin):
-    mapped = load_probed(put_plugin("IN_INIT=1"))
-    assert ask(mapped) == 0
-
-    init_filesystems(mapped, plugin="x")
-
-    assert ask(mapped) == ANSWER
-
-
-def test_those_that_nobody_opened_are_closed(folder, opened, library, put_plugin):
-    other = opened.replace("opened", "other")
-    put_opened(folder / "libs" / other)
-
-    before = copies_open()
-    mapped = load_probed(put_plugin(f'SECOND="{other}"'))
-    assert sorted(copies_open() - before) == sorted((opened, other))
-    bound_files.of(mapped).by_name.close_unopened()
-    bound_files.of(mapped).by_name.close_unopened()
-
-    assert copies_open() - before == {opened}
-    assert ask(mapped) == ANSWER
-
-
 def test_what_was_closed_leads_to_no_other_file(library, put_plugin):
     other = link_library("libmtf_other.so", [compile_object(LAST, ["ANSWER=13", 'NAME="other"'])])
     mapped = load_probed(put_plugin("IN_INIT=1"))
@@ -159,12 +117,6 @@ def test_what_was_closed_leads_to_no_other_file(library, put_plugin):
         os.close(descriptor)
 
     assert ask(mapped) == 0
-
-
-def copies_open():
-    """Return the names of the copies in memory that this process has open."""
-    targets = [os.path.realpath(path) for path in Path("/proc/self/fd").iterdir()]
-    return {Path(target.split(" ")[0]).name.removeprefix("memfd:") for target in targets}
 
 
 def test_a_service_loads_it_without_a_remark_and_notices_changes(library, put_plugin):

@@ -8,8 +8,6 @@ import pytest
 
 from modular_tf.loading import origin_folder
 from modular_tf.loading.bound_files import bound_files
-from modular_tf.service.configuration import Config
-from modular_tf.service.service import PluginService
 from tests.fixtures.compiler import compile_object, link_library
 from tests.fixtures.matrices import sampled_product
 from tests.loading.conftest import load_seen
@@ -56,23 +54,6 @@ def test_a_neighbour_is_found(way, age, folder):
     library = put(folder, "libx.so", macro, options=options)
 
     assert finds_neighbour(load_seen(library, age=age))
-
-
-@pytest.mark.parametrize(
-    ("macros", "options"),
-    [
-        ([], []),
-        (
-            ["ASKS_LINKER"],
-            [RUNPATH + "$ORIGIN/../../../_solib_local", RUNPATH + "$ORIGIN/x.runfiles"],
-        ),
-    ],
-    ids=["does not ask", "leads nowhere"],
-)
-def test_what_finds_no_neighbour_needs_no_folder(macros, options, folder, temporary):
-    load_seen(put(folder, "libx.so", *macros, options=options))
-
-    assert list(temporary.iterdir()) == []
 
 
 def test_a_new_library_of_the_same_name_is_another(folder):
@@ -142,13 +123,15 @@ def test_a_process_and_its_child_remove_their_own_folders(code, run_forked, aski
     assert list(temporary.iterdir()) == []
 
 
-def test_what_killed_processes_left_is_removed_later(run_forked, asking, temporary):
+@pytest.mark.parametrize("left_at", [1, 2**32], ids=["past", "future"])
+def test_what_killed_processes_left_is_removed_later(run_forked, asking, temporary, left_at):
+    """Also what they left before a clock was set back."""
     run_forked(_LOAD_ALONE + "    os._exit(0)", *asking)
     (left,) = temporary.iterdir()
     run_forked(_LOAD_BESIDE, *asking)
     assert list(temporary.iterdir()) == [left], "it may belong to a process that has just begun"
 
-    os.utime(left, (1, 1))
+    os.utime(left, (left_at, left_at))
     run_forked(_LOAD_ALONE, *asking)
 
     assert list(temporary.iterdir()) == []
@@ -162,14 +145,3 @@ def test_what_living_processes_use_stays(asking, temporary, run_forked):
     run_forked(_LOAD_BESIDE, *asking)
 
     assert list(temporary.iterdir()) == [ours]
-
-
-def test_first_contact_leaves_no_folders(folder, temporary):
-    put(folder, NEIGHBOUR)
-    library = put(folder, "libx.so", "ASKS_DLADDR")
-    config = Config(first_contact="always", load="lazy")
-    with PluginService(plugin_paths=[library], bundled=False, config=config) as service:
-        (record,) = service.load().plugins
-
-    assert record.reason.rule == "FS-001", "it was tried, and found to register nothing"
-    assert list(temporary.iterdir()) == []

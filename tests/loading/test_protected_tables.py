@@ -72,21 +72,6 @@ def test_the_block_holds_the_plugins_functions_in_the_hosts_order(variant, n_slo
         assert not address or address_owner(address).path, name
 
 
-def test_the_view_cannot_be_changed(loaded):
-    _, tables = loaded("good")
-    table = tables.tables[FILESYSTEM_OPS.name]
-
-    assert not table.has("get_filesystem_configuration_keys")
-    with pytest.raises(TypeError):
-        table.slots["stat"] = 1
-    with pytest.raises(TypeError):
-        tables.tables["TF_FilesystemOps"] = None
-    with pytest.raises(AttributeError):
-        table.size = 1
-    with pytest.raises(TypeError):
-        tables.protected.view()[0] = 1
-
-
 def test_a_library_stays_mapped_and_its_tables_the_same_when_its_service_is_closed(fixture_plugin):
     library = fixture_plugin("good")
     seen = []

@@ -66,21 +66,6 @@ def named_in_message(variant):
     return rf"{_FIELDS[table]}_{field}: expected .*, found {size or '[17]'}\b"
 
 
-def test_a_fault_stops_nothing_else(fixture_plugin):
-    """Neither of a plugin before it nor of one after it, nor of the bundled ones."""
-    bad = [fixture_plugin(name) for name in ("cleanup-null", "unresolved-symbol", "init-fails")]
-    before = fixture_plugin("good", scheme="before")
-    after = fixture_plugin("needed-none", scheme="after")
-    with PluginService(plugin_paths=[before, *bad, after]) as service:
-        report = service.load()
-        assert {"before", "after", "", "file", "ram"} <= set(service.schemes())
-        service.filesystem("before").create_dir("before://h/x")
-        service.filesystem("after").create_dir("after://h/x")
-        assert service.filesystem("file").path_exists("/")
-    refused = {found.path for found in report.plugins if found.state is not State.LOADED}
-    assert refused == set(map(str, bad))
-
-
 @pytest.mark.parametrize("variant", _VARIANTS, ids=str)
 def test_a_fault_has_a_reason(variant, fixture_plugin):
     with PluginService(plugin_paths=[fixture_plugin(variant.name)], bundled=False) as service:

@@ -1,7 +1,6 @@
 """Libraries that were linked with a library of TensorFlow, led to the host runtime in a copy."""
 
 import ctypes
-import struct
 from contextlib import closing
 
 import pytest
@@ -123,35 +122,3 @@ def test_a_library_that_needs_nothing_but_tensorflow(tmp_path):
         assert elf.dynamic.needed == ("libtensorflow.so.2",)
 
     assert call(load_probed(path), "ask", 3) == 3
-
-
-@pytest.mark.parametrize(
-    "oddity", ["no records counted", "no versions counted", "a hidden version", "far numbers"]
-)
-def test_the_versions_are_found_as_the_linker_finds_them(oddity, tmp_path):
-    """It counts none of them, and takes no mark on a version for a part of its number."""
-    path = build(tmp_path, framework_stub(CC, version="tensorflow"))
-    data = bytearray(path.read_bytes())
-    with ElfFile(str(path)) as elf:
-        (record,) = [each for each in elf.version_records() if "tensorflow" in each.library]
-        at = elf.image.offset_of(record.address, 16, "")
-        need = at + struct.unpack_from("<I", data, at + 8)[0]
-        indices = elf.image.offset_of(elf.dynamic.version_indices_address, 0, "")
-        of_symbols = elf.version_indices()
-        begin, size = elf.image.dynamic
-    number = 30_000 if oddity in {"a hidden version", "far numbers"} else record.needs[0].number
-    for index, found in enumerate(of_symbols):
-        if found == record.needs[0].number:
-            struct.pack_into("<H", data, indices + 2 * index, number)
-    mark = 0x8000 if oddity == "a hidden version" else 0
-    struct.pack_into("<H", data, need + 6, number | mark)
-    if oddity == "no versions counted":
-        struct.pack_into("<H", data, at + 2, 0)
-    if oddity == "no records counted":
-        for entry in range(begin, begin + size, 16):
-            if struct.unpack_from("<q", data, entry) == (0x6FFFFFFF,):
-                struct.pack_into("<Q", data, entry + 8, 0)
-    path.write_bytes(data)
-
-    assert call(load_probed(path), "ask", 5) == 5 + 1
-    assert path.read_bytes() == data

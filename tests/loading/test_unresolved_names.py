@@ -234,45 +234,9 @@ def test_a_search_path_that_cannot_be_changed_is_refused(folder, traces):
     assert traces.names == []
 
 
-# -- copies that differ from their files -----------------------------------------------------------
-
-
-ASK = """
-    import ctypes, sys
-    from modular_tf.loading.binding import map_file
-
-    library = map_file(sys.argv[1], sys.argv[2:])
-    print(ctypes.CFUNCTYPE(ctypes.c_int)(library.symbol("ask"))())
-"""
-LOAD = """
-    import sys
-    from modular_tf.service.service import PluginService
-
-    with PluginService(plugin_paths=sys.argv[1:], bundled=False) as service:
-        (record,) = service.load().plugins
-    print(*(reason.rule for reason in record.reasons), sep=",")
-"""
-
-
-@pytest.mark.parametrize("what", ["a companion", "a companion of the system's", "the system's"])
-def test_a_copy_without_a_name_of_its_own_is_not_mapped_again_from_its_file(
-    what, folder, tmp_path, run_python
-):
+def test_a_copy_without_a_name_of_its_own_is_not_mapped_again_from_its_file(folder):
     """Its file needs a library of TensorFlow's, and only the copy is led to the host."""
-    system = tmp_path / "system"  # LD_LIBRARY_PATH leads to it
-    system.mkdir()
-    place = system if what == "the system's" else folder
     stub = framework_stub("_pywrap_tensorflow_internal.so")
-    needed = companion(place / COMPANION, options=["-Wl,--no-as-needed", str(stub)])
-    name, search_path = COMPANION, "$ORIGIN" if what == "a companion" else None
-    if what == "a companion of the system's":
-        name = plugin(system / "libmiddle.so", COMPANION, str(folder)).name
-    library = plugin(folder / "libx.so", name, search_path)
-    env = {"LD_LIBRARY_PATH": str(system)}
+    needed = companion(folder / COMPANION, options=["-Wl,--no-as-needed", str(stub)])
 
-    if what == "the system's":
-        rules = run_python(LOAD, library, env=env).stdout
-        assert "LD-050" not in rules
-        assert rules.startswith("FS-0")  # its TF_InitPlugin was called, and does nothing
-    else:
-        assert run_python(ASK, library, needed, env=env).stdout == "1\n"
+    assert ask(load_seen(plugin(folder / "libx.so", COMPANION, "$ORIGIN"), needed)) == 1

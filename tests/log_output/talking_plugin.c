@@ -7,7 +7,6 @@
  *   burst/N        N lines, each with its number, then a warning
  *   thread/N       N lines on a thread of the plugin's own, which it waits for
  *   after/N        a line on a thread of its own, N milliseconds later, which it does not wait for
- *   for_ever/0     lines on a thread of its own until the process ends
  *   fatal/0        a fatal line
  *   exit/0         a line, then exit(0)
  * and that it exists is what it says in the end. */
@@ -44,14 +43,6 @@ static void* log_later(void* milliseconds) {
   return NULL;
 }
 
-static void* log_for_ever(void* unused) {
-  for (;;) {
-    TF_Log(TF_INFO, "and on");
-    sleep_milliseconds(1);
-  }
-  return unused;
-}
-
 static void on_a_thread(void* (*work)(void*), long argument, bool joined) {
   pthread_t thread;
   if (pthread_create(&thread, NULL, work, (void*)argument) != 0) abort();
@@ -84,7 +75,6 @@ static void obey(const char* word, long number) {
   if (strcmp(word, "burst") == 0) burst(number);
   if (strcmp(word, "thread") == 0) on_a_thread(log_lines, number, true);
   if (strcmp(word, "after") == 0) on_a_thread(log_later, number, false);
-  if (strcmp(word, "for_ever") == 0) on_a_thread(log_for_ever, 0, false);
   if (strcmp(word, "fatal") == 0) TF_Log(TF_FATAL, "the end");
   if (strcmp(word, "exit") == 0) {
     TF_Log(TF_INFO, "leaving");

@@ -9,7 +9,6 @@ import pytest
 
 from modular_tf.service.log_output import Listener
 from tests.fixtures.interrupts import Interrupt, interrupt, points
-from tests.fixtures.thread_starts import FAILURES
 
 THREAD = "modular_tf plugin messages"
 module = importlib.import_module(Listener.__module__)  # the package has an object of its name
@@ -66,33 +65,32 @@ def test_an_interrupted_stop_is_finished_by_the_next(messages):
             break
 
 
-@pytest.mark.parametrize("how", FAILURES)
-def test_listening_is_tried_again_where_no_thread_could_be_started(how, thread_starts, messages):
-    listener = Listener()
-    thread_starts.fail(how, THREAD)
-    with suppress(Interrupt):
-        listener.listen(logging.INFO)
-        assert not messages.is_open  # plugins write to standard error
-    listener.listen(logging.INFO)
+@pytest.mark.parametrize("how", ["no thread left", "interrupted after"])
+def test_where_no_thread_could_be_started_the_next_call_or_fork_tries_again(
+    how, thread_starts, messages
+):
+    def listen_in_vain():
+        listener = Listener()
+        thread_starts.fail(how, THREAD)
+        with suppress(Interrupt):
+            listener.listen(logging.INFO)
+            assert not messages.is_open  # plugins write to standard error
+        return listener
+
+    again = listen_in_vain()
+    again.listen(logging.INFO)
     assert messages.is_open
     assert hearing() != []
-    listener.stop()
+    again.stop()
     for thread in hearing():
         thread.join()
 
-
-@pytest.mark.parametrize("how", ["no thread left", "interrupted after"])
-def test_a_fork_ends_a_thread_and_starts_one_again(how, thread_starts, messages):
-    listener = Listener()
-    thread_starts.fail(how, THREAD)
-    with suppress(Interrupt):
-        listener.listen(logging.INFO)
-
-    listener.before_fork()
+    forked = listen_in_vain()
+    forked.before_fork()
     assert hearing() == []
-    listener.after_fork_in_parent()
+    forked.after_fork_in_parent()
     assert messages.is_open  # else the thread would ask for messages without a pause
     assert len(hearing()) == 1
-    listener.stop()
+    forked.stop()
     assert hearing() == []
     assert not messages.is_open

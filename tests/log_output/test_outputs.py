@@ -14,20 +14,15 @@ with mtf.PluginService(config=CONFIG) as made:
 """
 
 
-def test_a_library_is_silent(run_listening):
-    child = run_listening(f"{LOAD}\nassert 'structlog' not in sys.modules")
+def test_it_is_silent_or_writes_json_lines_as_the_last_call_says(run_listening):
+    silent = run_listening(f"{LOAD}\nassert 'structlog' not in sys.modules")
+    first = "listen('json', level='error')"
+    last = "listen('json', level='debug', stream=sys.stdout)"
+    child = run_listening(f"{first}\n{last}{LOAD}\nassert 'structlog' not in sys.modules")
+    events = events_in(child.stdout)
 
-    assert (child.stdout, child.stderr) == ("", "")
-
-
-def test_json_lines(run_listening):
-    """The last of two calls counts."""
-    first = "listen('json', level='error', stream=sys.stdout)"
-    code = f"{first}\nlisten('json'){LOAD}\nassert 'structlog' not in sys.modules"
-    child = run_listening(code)
-    events = events_in(child.stderr)
-
-    assert child.stdout == ""
+    assert silent.stdout == silent.stderr == child.stderr == ""
+    assert {event["level"] for event in events} == {"debug", "info"}
     (processed,) = (e for e in events if e["event"] == "plugin.processed")
     assert list(processed)[:4] == ["timestamp", "level", "event", "logger"]
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", processed["timestamp"])
@@ -52,22 +47,6 @@ with service() as made:
     assert "\x1b" not in child.stderr
 
 
-def test_the_level_and_the_stream(run_listening, tmp_path):
-    target = tmp_path / "log"
-    code = """
-with open(sys.argv[2], "w") as stream:
-    listen("json", level="debug", stream=stream)
-    with mtf.PluginService(config=CONFIG) as made:
-        made.load("ram_filesystem")
-    listen("off")
-"""
-    child = run_listening(code, target)
-    events = events_in(target.read_text())
-
-    assert child.stderr == ""
-    assert {e["level"] for e in events} == {"debug", "info"}
-
-
 def test_the_applications_own_logging_has_lines_and_values(run_listening):
     code = f"""
 import logging
@@ -90,19 +69,6 @@ assert (event["plugin"], event["scheme"]) == ("ram_filesystem", "ram")
     assert any("outcome=loaded reason=None rule=None" in line for line in lines)
 
 
-def test_the_applications_structlog_gets_the_events_also_if_levels_are_renamed(run_listening):
-    """Its own tests capture them; applications rename levels of logging to colour them."""
-    code = f"""
-import logging, structlog
-from structlog.testing import capture_logs
-logging.addLevelName(logging.INFO, "\\x1b[32mINFO\\x1b[0m")
-logging.getLogger("modular_tf").setLevel("INFO")
-with capture_logs() as found:{LOAD.replace(chr(10), chr(10) + "    ")}
-assert any(e["event"] == "plugin.processed" and e["log_level"] == "info" for e in found), found
-"""
-    assert run_listening(code).stderr == ""
-
-
 USUAL = {
     "printing": """
 structlog.configure(
@@ -118,18 +84,6 @@ structlog.configure(
     wrapper_class=stdlib.BoundLogger,
     logger_factory=stdlib.LoggerFactory(),
     cache_logger_on_first_use=True,
-)
-""",
-    "formatter": """
-logging.getLogger().addHandler(own)
-formatter = stdlib.ProcessorFormatter
-structlog.configure(
-    [stdlib.add_logger_name, *shared, formatter.wrap_for_formatter],
-    wrapper_class=stdlib.BoundLogger,
-    logger_factory=stdlib.LoggerFactory(),
-)
-own.setFormatter(
-    formatter(processors=[formatter.remove_processors_meta, processors.JSONRenderer()])
 )
 """,
 }
@@ -158,23 +112,6 @@ listen("records"){LOAD}
     assert processed.get("logger") == (None if kind == "printing" else "modular_tf.plugin")
 
 
-def test_the_plugin_and_its_path_are_bound_in_structlog(run_listening):
-    """The application's wrapper class sees them as context, apart from an event's own values."""
-    code = f"""
-import logging, structlog
-class Wrapper(structlog.BoundLogger):
-    def info(self, event, **values):
-        found.append((event, dict(self._context), values))
-found = []
-structlog.configure(wrapper_class=Wrapper)
-listen("records"){LOAD}
-(context, values), = [(c, v) for e, c, v in found if e == "scheme.registered"]
-assert context["plugin"] == "ram_filesystem" and set(context) == {{"plugin", "path"}}, context
-assert values == {{"scheme": "ram"}}, values
-"""
-    run_listening(code)
-
-
 def test_a_broken_processor_of_the_application_does_no_harm(run_listening):
     code = f"""
 import logging, structlog
@@ -193,23 +130,6 @@ def test_the_environment(run_listening, value, levels):
     child = run_listening(LOAD, env={"MODULAR_TF_LOG": value})
 
     assert {event["level"] for event in events_in(child.stderr)} == levels
-
-
-def test_the_environment_counts_after_an_interrupt(run_listening):
-    code = """
-from modular_tf.service.log_output import Listener
-
-def interrupted(listener):
-    Listener.stop = stop
-    raise KeyboardInterrupt
-
-stop, Listener.stop = Listener.stop, interrupted
-try:
-    service()
-except KeyboardInterrupt:
-    service()
-"""
-    assert events_in(run_listening(code, env={"MODULAR_TF_LOG": "json"}).stderr)
 
 
 @pytest.mark.parametrize("value", ["json:loud", ":"])

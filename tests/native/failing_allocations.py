@@ -16,8 +16,6 @@ import numpy as np
 
 from modular_tf.errors import InternalError, ModularTFError
 from modular_tf.native.ffi import lib
-from modular_tf.native.library import Library
-from modular_tf.native.readonly_memory import ReadOnlyCopy
 from modular_tf.native.runtime_library import absent_function
 from modular_tf.service.service import PluginService
 from tests.device.arenas import Arena, HostMemory
@@ -92,6 +90,7 @@ def filesystem_steps(plugin):
         yield name, (lambda: fs.new_writable_file(missing), lambda w, name=name: getattr(w, name)())
     yield "append", (lambda: fs.new_writable_file(missing), lambda writer: writer.append(b"x"))
     yield "open a closed one", (lambda: closed(plugin), lambda fs: fs.stat(file))
+    yield "load", (nothing, lambda _nothing: loaded(plugin).close())
     yield "init", (lambda: loaded(plugin), lambda service: service.filesystem("fixture"))
     yield "close", (lambda: opened(plugin), lambda service: service.close())
 
@@ -183,8 +182,8 @@ def device_steps(_plugin):
         "picture": lambda arena: arena.picture(),
         "close": lambda arena: arena.close(),
     }.items():
-        yield f"arena: {name}", (lambda: Arena(HostMemory().source, 64 << 20), arena_call)
-    yield "make an arena", (HostMemory, lambda memory: Arena(memory.source, 1 << 20))
+        yield f"arena: {name}", (lambda: Arena(HostMemory(), 64 << 20), arena_call)
+    yield "make an arena", (HostMemory, lambda memory: Arena(memory, 1 << 20))
 
 
 def call_back(stream):
@@ -196,19 +195,6 @@ def gone(service):
     memory = service.device("CPU:0").allocate(8)
     memory.close()
     return memory
-
-
-def library_steps(plugin):
-    library = Library.open("libc.so.6")
-    for name, call in {
-        "open": lambda: Library.open("libc.so.6"),
-        "open nothing": lambda: Library.open("/nowhere.so"),
-        "find": lambda: Library.find(plugin),
-        "symbol": lambda: library.symbol("malloc"),
-        "copy": lambda: ReadOnlyCopy(bytes(100)),
-        "load": lambda: loaded(plugin).close(),
-    }.items():
-        yield name, (nothing, lambda _nothing, call=call: call())
 
 
 def op_steps(_plugin):
@@ -274,7 +260,6 @@ _PARTS = {
     "worker": worker_steps,
     "device": device_steps,
     "kernels": kernel_steps,
-    "library": library_steps,
     "ops": op_steps,
 }
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import pickle
 
-import numpy as np
-import pytest
-
-from modular_tf import dlpack, errors
+from modular_tf import errors
 from modular_tf.abi.status_codes import Code
 from modular_tf.native.ffi import lib
 from modular_tf.native.status import take_error
@@ -33,12 +30,3 @@ def test_a_reason_that_is_gone_is_a_typed_error():
     assert type(error) is errors.InternalError
     assert (error.plugin, error.operation) == ("p", "create_event")
     assert "create_event: the native core failed" in str(error)
-
-
-def test_an_interrupt_while_a_pair_of_integers_is_read_is_raised():
-    class Interrupted:
-        def __index__(self):
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        dlpack.from_dlpack(np.ones(1)).__dlpack__(max_version=(Interrupted(), 0))

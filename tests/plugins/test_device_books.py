@@ -45,14 +45,3 @@ def test_every_variant_is_left_with_balanced_books(
     assert len(books) == len(names)
     assert {book["variant"]: _alive(book) for book in books if _alive(book)} == _LEFT_ALIVE
     assert [book["variant"] for book in books if book["bad_frees"]] == []
-
-
-def test_a_good_plugin_makes_each_part_of_its_platform_once(
-    fixture_device_plugin, plugin_report, run_forked
-):
-    run_forked(_EXERCISE, fixture_device_plugin("good"), env=plugin_report.environment)
-    book = plugin_report.last()
-
-    parts = ("platforms", "platform_fns", "device_fns", "executors")
-    assert {part: book[part] for part in parts} == {part: [0, 1] for part in parts}
-    assert book["devices"] == [0, 2]

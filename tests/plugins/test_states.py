@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from modular_tf.errors import InternalError
 from modular_tf.service.service import PluginService
-from tests.plugins.matrix import letters, own_scheme, variants
+from tests.plugins.matrix import FOLDER, letters, own_scheme, variants
 
 _UNCOUNTED = {"SE-040", "SE-041"}  # in the record of a plugin that is loaded all the same
 
@@ -32,6 +34,14 @@ def _broken_rules(record):
 
 def _expected_rules(variant):
     return {variant.rule} if variant.rule else set()
+
+
+@pytest.mark.parametrize("family", ["filesystem", "device"])
+def test_sources_and_list_name_the_same_variants(family):
+    sources = "".join(file.read_text() for file in (FOLDER / family).glob("*_variants.c"))
+    listed = [name for name, variant in variants(family).items() if variant.in_a_table]
+
+    assert sorted(re.findall(r'^    \{"([^"]+)", ', sources, re.MULTILINE)) == sorted(listed)
 
 
 def test_each_filesystem_variant_ends_as_it_should(fixture_plugin):

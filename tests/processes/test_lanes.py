@@ -53,7 +53,7 @@ def test_a_watcher_that_is_gone_is_noticed(watched):
 
 
 # From Python 3.12 on the stack of C bounds reading JSON, whatever frames of Python there are.
-@pytest.mark.parametrize("depth", [900 if sys.version_info < (3, 12) else 50_000, 100_000])
+@pytest.mark.parametrize("depth", [*([900] if sys.version_info < (3, 12) else []), 100_000])
 def test_an_entry_of_lists_in_lists_is_refused(watched, depth):
     lane, theirs = watched
     sender = threading.Thread(target=theirs.sendall, args=(b"[" * depth + b"]" * depth + b"\n",))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import modular_tf
-from modular_tf.headers import cmake_directory, include_directory
+from modular_tf.headers import cmake_directory
 from tests.fixtures.process_group import run_in_group
 from tests.project_template.building import TOOLS, configure_and_build
 
@@ -63,8 +63,3 @@ def test_a_newer_one_is_asked_for_in_vain(project):
     assert f"version: {modular_tf.__version__}" in done.stderr
     text = Path(cmake_directory(), "modular_tf-config-version.cmake").read_text()
     assert f'set(PACKAGE_VERSION "{modular_tf.__version__}")' in text
-
-
-def test_the_directories_are_beside_each_other():
-    """The package finds the headers from where it lies itself."""
-    assert Path(cmake_directory(), "..", "include").resolve() == Path(include_directory()).resolve()

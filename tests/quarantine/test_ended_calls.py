@@ -99,14 +99,6 @@ HANDLER = """
     libc.signal.argtypes = [ctypes.c_int, ctypes.c_void_p]
     libc.signal(6, ctypes.cast(libc._exit, ctypes.c_void_p))
 """
-NO_HANDLER = """
-    import ctypes
-    class Action(ctypes.Structure):
-        _fields_ = [("handler", ctypes.c_void_p), ("mask", ctypes.c_ulong * 16),
-                    ("flags", ctypes.c_int), ("restorer", ctypes.c_void_p)]
-    SA_SIGINFO = 4
-    assert ctypes.CDLL(None).sigaction(6, ctypes.byref(Action(flags=SA_SIGINFO)), None) == 0
-"""
 SMALL_STACK = """
     from tests.fixtures.signal_stack import use_small_stack
     use_small_stack()
@@ -119,9 +111,8 @@ SMALL_STACK = """
         (READ, "segv", -signal.SIGSEGV, "Fatal Python error: Segmentation fault"),
         # which _exit is given
         ("    import ctypes; libc = ctypes.CDLL(None)" + HANDLER + READ, "abort", 6, ""),
-        (NO_HANDLER + READ, "abort", -signal.SIGABRT, ""),
     ],
-    ids=["Python's", "the application's", "a default with flags of a handler"],
+    ids=["Python's", "the application's"],
 )
 def test_the_handler_that_was_there_runs_afterwards(run_forked, library, code, how, status, then):
     said = run_forked(code, how, library, status=status).stderr
@@ -143,65 +134,6 @@ def test_the_end_is_reported_on_a_small_stack_for_signals(run_python, library, o
     assert "Fatal Python error: Segmentation fault" in ended.stderr
     (note,) = note_files(own_state)
     assert note.read_bytes().endswith(b"}\n")
-
-
-TOGETHER = f"""
-    import faulthandler
-    faulthandler.disable()  # which writes there, too
-    {BEGIN}
-    files = open_file("segv"), open_file("segv")
-    there, here = os.pipe()
-    os.set_blocking(here, False)
-    while True:
-        try:
-            os.write(here, bytes(4096))
-        except BlockingIOError:
-            break
-    os.set_blocking(here, True)
-    os.dup2(here, 2)  # who tells of the end waits
-    for file in files:
-        threading.Thread(target=file.read, args=(0, 8)).start()
-        time.sleep(0.3)
-    while True:
-        os.read(there, 1 << 16)
-"""
-
-
-def test_a_second_thread_that_crashes_does_not_cut_the_report_of_the_first_short(
-    run, library, own_state
-):
-    run(TOGETHER, status=-signal.SIGSEGV)
-    (note,) = note_files(own_state)
-    assert note.read_bytes().endswith(b"}\n")
-
-
-INTERRUPTED = """
-    service.filesystem("ending")
-    there, here = os.pipe()
-    os.set_blocking(here, False)
-    try:
-        while True:
-            os.write(here, bytes(4096))
-    except BlockingIOError:
-        os.set_blocking(here, True)
-    child = os.fork()
-    if child == 0:
-        os.dup2(here, 2)  # who tells of the end waits
-        signal.signal(signal.SIGALRM, lambda *_: None)
-        signal.siginterrupt(signal.SIGALRM, True)
-        signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
-        open_file().read(0, 8)
-    os.close(here)
-    time.sleep(0.5)
-    while chunk := os.read(there, 1 << 16):
-        os.write(2, chunk.lstrip(bytes(1)))
-    os.waitpid(child, 0)
-"""
-
-
-def test_a_signal_while_the_end_is_told_does_not_cut_it_short(run):
-    (line,) = run(BEGIN + INTERRUPTED, "segv")
-    assert line.endswith(": the process ends [LD-130]")
 
 
 # -- whose end it is ---------------------------------------------------------------------------
@@ -285,28 +217,6 @@ def test_nobody_is_blamed_for_calls_by_tables_that_were_overwritten(run, own_sta
     assert "SIGSEGV in plugin ending, " in line
     assert "Write-protected tables of plugins were overwritten before" in line
     assert note_files(own_state) == []
-
-
-NO_WAY_TO_READ = """
-    from tests.fixtures.sandbox import forbid_process_vm_readv
-    file = open_file()
-    forbid_process_vm_readv()
-    used = []
-    try:
-        while True:
-            used.append(os.dup(0))
-    except OSError:
-        os.close(used.pop())
-    file.read(0, 8)
-"""
-
-
-def test_tables_that_cannot_be_read_count_as_they_were_made(run, state):
-    """Reading them takes two descriptors where a sandbox forbids the other way."""
-    (line,) = run(BEGIN + NO_WAY_TO_READ, "segv", status=-signal.SIGSEGV)
-    assert "SIGSEGV in plugin ending, " in line
-    assert "overwritten" not in line
-    assert "read of 'ending://h/segv': process" in state()[1]
 
 
 # -- what the next processes know --------------------------------------------------------------

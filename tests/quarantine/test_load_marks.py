@@ -160,16 +160,22 @@ GARBAGE = {
 }
 
 
+@pytest.mark.parametrize("written_at", [1, 2**32], ids=["past", "future"])
 @pytest.mark.parametrize("name", [*GARBAGE, "machine", "namespace"])
-def test_what_may_be_of_a_running_process_names_nobody_and_goes_in_the_end(own_state, name):
-    """Garbage may be a mark that is being written; a process elsewhere may still run."""
+def test_what_may_be_of_a_running_process_names_nobody_and_goes_in_the_end(
+    own_state, name, written_at
+):
+    """Garbage may be a mark that is being written; a process elsewhere may still run.
+
+    What was written in the future, before a clock was set back, goes too.
+    """
     left = leave_mark(own_state, start="1", **({} if name in GARBAGE else {name: "another"}))
     if name in GARBAGE:
         left.write_bytes(GARBAGE[name])
     assert notes().of_ended() == []
     assert left.exists()
 
-    os.utime(left, (1, 1))
+    os.utime(left, (written_at, written_at))
     assert notes().of_ended() == []
     assert not left.exists()
 

@@ -4,6 +4,7 @@ import json
 import logging
 import sqlite3
 from contextlib import closing
+from itertools import count
 
 import pytest
 
@@ -17,6 +18,12 @@ from modular_tf.service.storage.notes import Note, Notes
 from modular_tf.service.storage.private_directory import PrivateDirectory
 from modular_tf.service.storage.quarantine import QuarantineStore
 from tests.quarantine.conftest import INCIDENT, OTHER_SHA256, SHA256
+
+
+@pytest.fixture(autouse=True)
+def _steady_clock(monkeypatch):
+    """Entries are listed by their times, and the clock of this machine may be set back."""
+    monkeypatch.setattr(quarantine_memory, "time", map(float, count(1)).__next__)
 
 
 def memory():
@@ -143,15 +150,6 @@ def test_a_suspect_that_ends_a_process_is_added_and_after_its_release_one_more(s
     assert memory().recall(SHA256) is not None
 
 
-def test_an_ended_call_that_is_taken_twice_counts_once():
-    calls = [_loading(time)._replace(kind="call", call="read") for time in (1.0, 2.0)]
-    for _ in range(2):
-        memory().take(calls, Notes(PrivateDirectory(None)))
-
-    assert len(memory().ended_calls(SHA256)) == 2
-    assert memory().recall(SHA256) is None
-
-
 # -- bounds and places -----------------------------------------------------------------------
 
 LONG = Incident.of(Violation("LD-066", "\u00e9" * 170_000), last_output="\x1b" * 170_000)
@@ -240,19 +238,9 @@ def test_what_was_read_before_the_damage_is_saved_by_the_next_change(database):
     assert here.entries() == [entry, other]
 
 
-def test_a_note_of_no_plugin_costs_no_entry():
-    """Nothing but ASCII is written to the database, where it would look like damage."""
-    entry = add()
-    here = memory()
-    note = _loading(1.0)._replace(sha256="\ud800", kind="call", name="odd.ended")
-    here.take([note], Notes(PrivateDirectory(None)))
-
-    assert here.entries() == memory().entries() == [entry]
-    assert memory().damaged is None
-
-
 # -- what earlier versions left --------------------------------------------------------------
 
+# A key, JSON, a digest, a rank and a checksum for each entry.
 FORMAT_1 = (
     "CREATE TABLE subject (id INTEGER PRIMARY KEY, text BLOB NOT NULL UNIQUE)",
     """CREATE TABLE record (
@@ -283,9 +271,17 @@ def _write_format_1(file, records):
         used.commit()
 
 
-@pytest.mark.parametrize("is_saved", [True, False])
-def test_the_entries_of_format_1_are_taken_over(database, monkeypatch, is_saved):
-    """Its table had a key, JSON, a digest, a rank and a checksum for each of them."""
+def _write_lines(file, records):
+    """Write a key, a checksum and a value in each line, as before SQLite."""
+    file.unlink()
+    lines = [f"{json.dumps(key)}\t0\t{json.dumps(value)}" for key, value in records.items()]
+    old = file.with_suffix(".records")
+    old.write_text("\n".join(['"modular_tf quarantine 1"', "damaged", *lines]))
+    old.chmod(0o600)
+
+
+@pytest.mark.parametrize("write", [_write_format_1, _write_lines])
+def test_the_entries_of_earlier_versions_are_taken_over_once(database, write):
     (entry,) = memory().entries()
     _accuse(1.0)  # of the same plugin, which is in quarantine: no suspect
     suspect = entry._replace(sha256=OTHER_SHA256)
@@ -296,42 +292,16 @@ def test_the_entries_of_format_1_are_taken_over(database, monkeypatch, is_saved)
         f"ended 5.000 77 {_digest(7)}": _of_earlier_versions(called),
         "damaged": None,
     }
-    _write_format_1(database, records)
-    with monkeypatch.context() as patch:
-        if not is_saved:
-            patch.setattr(QuarantineStore, "save", lambda _: False)
-        for _ in range(2):
-            here = memory()
-            assert here.entries() == [entry]
-            assert here.recall(SHA256) == entry
-            assert here.suspicion(OTHER_SHA256) == suspect
-            assert here.ended_calls(_digest(7)) == [called]
-            assert here.damaged is None
-        here.clear_suspicion(OTHER_SHA256)
-        assert here.release(SHA256)
+    write(database, records)
+    for _ in range(2):
+        here = memory()
+        assert here.entries() == [entry]
+        assert here.suspicion(OTHER_SHA256) == suspect
+        assert here.ended_calls(_digest(7)) == [called]
+        assert here.damaged is None
+    here.clear_suspicion(OTHER_SHA256)
+    assert here.release(SHA256)
 
-    assert here.save()
     assert memory().entries() == here.entries() == []
     assert memory().suspicion(OTHER_SHA256) is None
-
-
-def test_the_entries_of_earlier_versions_are_taken_over_once(database):
-    """They had a file of lines: a key, a checksum and a value."""
-    (entry,) = memory().entries()
-    suspect = entry._replace(sha256=OTHER_SHA256)
-    database.unlink()
-    old = database.with_suffix(".records")
-    lines = [
-        '"modular_tf quarantine 1"',
-        "damaged",
-        f'"{SHA256}"\t0\t{json.dumps(_of_earlier_versions(entry))}',
-    ]
-    lines.append(f'"suspect {OTHER_SHA256}"\t0\t{json.dumps(_of_earlier_versions(suspect))}')
-    old.write_text("\n".join(lines))
-    old.chmod(0o600)
-
-    assert memory().entries() == [entry]
-    assert memory().suspicion(OTHER_SHA256) is not None
-    assert not old.exists()
-    assert memory().release(SHA256)
-    assert memory().entries() == []
+    assert not database.with_suffix(".records").exists()

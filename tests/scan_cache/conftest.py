@@ -5,7 +5,6 @@ from time import time_ns
 
 import pytest
 
-from modular_tf.discovery.candidate import Candidate, Source
 from modular_tf.discovery.file_identity import see
 from modular_tf.discovery.linking.dynamic_linker import running_program
 from modular_tf.discovery.linking.host_exports import HostExports
@@ -14,6 +13,7 @@ from modular_tf.first_contact.finding import Finding, Offer, PlatformOffer, note
 from modular_tf.rules import Violation
 from modular_tf.service.storage import scan_cache as cache_module
 from modular_tf.service.storage.scan_cache import ScanCache
+from tests.discovery.conftest import make_candidate
 from tests.discovery.elf_builder import ElfBuilder
 
 FINDING = Finding(
@@ -34,12 +34,6 @@ def write_library(path, needed=(), **more):
     return path
 
 
-def candidate(path):
-    """Return a candidate for a path, as if the caller had named it."""
-    text = os.fspath(path)
-    return Candidate(text, os.path.realpath(text), Source.ARGUMENT, "test", None, (0, 0), path.name)
-
-
 def probing_began_ns():
     """Return a time before which files count as written that were written right before."""
     return time_ns() + 60_000_000_000
@@ -52,7 +46,7 @@ def look_into(cache, path):
     if seen is None:
         return None
     with Prober(HostExports(), environment={}) as prober:
-        return cache.describe(prober.probe(candidate(path)), seen, began_ns)
+        return cache.describe(prober.probe(make_candidate(path)), seen, began_ns)
 
 
 def recalled(path):

@@ -5,16 +5,16 @@ import time
 
 import pytest
 
-from modular_tf.discovery.file_identity import FileIdentity, see
+from modular_tf.discovery.file_identity import see
 from modular_tf.discovery.linking.host_exports import HostExports
 from modular_tf.discovery.probe import Prober
 from modular_tf.service.storage.scan_cache import ScanCache
+from tests.discovery.conftest import make_candidate
 from tests.discovery.elf_builder import ElfBuilder
-from tests.discovery.linker_words import linker_words
+from tests.discovery.linker_words import subdirectories
 from tests.scan_cache import conftest
 from tests.scan_cache.conftest import (
     FINDING,
-    candidate,
     is_not_stored,
     is_recalled,
     look_into,
@@ -38,7 +38,7 @@ def test_companions_are_remembered(with_companion, companion, plugin):
     [
         "second",  # another in its place
         "first",  # one that would be taken instead
-        *(f"second/{below}" for below in linker_words().subdirectories),  # for this processor
+        *(f"second/{below}" for below in subdirectories()),  # for this processor
         None,  # none
     ],
 )
@@ -99,19 +99,6 @@ def test_another_linker_cache_changes_the_verdict_and_needs_no_new_trial(
     assert cache.finding_for(look_into(cache, with_companion)) == FINDING
 
 
-def test_a_dependency_with_new_times_is_the_same(with_companion, companion):
-    known = tried(with_companion)
-    os.utime(companion, (1, 1))
-    cache = ScanCache.of_process()
-    again = cache.recall(str(with_companion))
-
-    seen, before = ({file.identity for file in one.dependencies} for one in (again, known))
-    assert seen != before
-    assert again.finding == known.finding
-    cache.save()
-    assert is_recalled(with_companion, again)
-
-
 @pytest.mark.parametrize("what", ["libneeded.so", "ld.so.cache", "passed over"])
 def test_what_changed_since_the_pass_began_is_not_relied_on(
     with_companion, companion, linker_cache, monkeypatch, what
@@ -132,22 +119,11 @@ def test_what_changed_since_the_pass_began_is_not_relied_on(
     assert is_not_stored(with_companion)
 
 
-def test_a_later_prober_does_not_rely_on_what_an_earlier_one_saw(with_companion, companion):
-    """Of two threads, one probes what the other has replaced a file for meanwhile."""
-    cache = ScanCache.of_process()
-    look_into(cache, with_companion)
-    companion.write_bytes(companion.read_bytes() + b"more")
-    second = look_into(cache, with_companion)
-
-    identities = [file.identity for file in second.dependencies if file.path == str(companion)]
-    assert identities == [FileIdentity.at(str(companion))]
-
-
 def test_a_library_that_went_away_since_it_was_probed_is_not_relied_on(with_companion, companion):
     cache = ScanCache.of_process()
     seen = see(str(with_companion))
     with Prober(HostExports(), environment={}) as prober:
-        probe = prober.probe(candidate(with_companion))
+        probe = prober.probe(make_candidate(with_companion))
     companion.unlink()
 
     assert not cache.describe(probe, seen, began_ns=time.time_ns()).storable

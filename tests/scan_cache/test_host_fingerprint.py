@@ -105,15 +105,6 @@ def test_devices_drivers_and_the_processor_change_it(tmp_path, monkeypatch):
     assert len(seen) == 2
 
 
-def test_what_changed_is_reported():
-    now = HostFingerprint((("kernel", "6.2"), ("machine", "x"), ("new", "1")))
-    then = {"kernel": "6.1", "machine": "x", "gone": "2"}
-    changes = ["kernel: 6.1 -> 6.2", "new: unknown -> 1", "gone: 2 -> unknown"]
-
-    assert now.changes_since(then) == changes
-    assert now.changes_since(dict(now.parts)) == []
-
-
 def test_what_a_plugin_is_linked_with_depends_on_variables():
     parts = linking_parts({"LD_LIBRARY_PATH": "/x", "OTHER": "y"})
     assert (parts["LD_LIBRARY_PATH"], parts["LD_PRELOAD"]) == ("/x", "")

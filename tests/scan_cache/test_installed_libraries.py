@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from modular_tf.discovery import file_identity
-from modular_tf.rules.shortage import ShortageError
 from modular_tf.service.storage.scan_cache import ScanCache
 
 EVERYTHING = ["RECORD", "liba.so", "libb.so"]
@@ -92,30 +91,6 @@ def test_a_library_that_cannot_be_read_is_read_again(distribution):
     distribution.other.write_bytes(b"plugin")
 
     assert distribution.ask() == (["liba.so", "libb.so"], ["libb.so"])
-
-
-@pytest.mark.usefixtures("all_is_settled")
-def test_a_record_that_cannot_be_read_is_reported_each_time(distribution):
-    def refuse():
-        raise PermissionError(13, "Permission denied")
-
-    cache = ScanCache.of_process()
-    for _ in range(2):
-        with pytest.raises(PermissionError):
-            cache.installed_plugins(str(distribution.record), refuse, bool)
-
-
-@pytest.mark.usefixtures("all_is_settled")
-def test_a_shortage_leaves_nothing(distribution):
-    cache = ScanCache.of_process()
-
-    def fail(path):
-        raise ShortageError("too many open files", path=path)
-
-    with pytest.raises(ShortageError):
-        cache.installed_plugins(str(distribution.record), lambda: [str(distribution.other)], fail)
-
-    assert distribution.ask(cache) == (["liba.so"], EVERYTHING)
 
 
 @pytest.mark.usefixtures("all_is_settled")

@@ -22,7 +22,6 @@ from tests.scan_cache.conftest import (
     recalled,
     remember,
     tried,
-    untimed,
     write_library,
 )
 
@@ -44,20 +43,6 @@ def test_what_was_remembered_is_recalled_and_by_others_with_their_next_pass(plug
     assert cache.recall(str(plugin)) is None
     cache.refresh()
     assert cache.recall(str(plugin)) is not None
-
-
-def test_the_same_process_recalls_it_unsaved_until_it_forgets_it(plugin, cache):
-    found = look_into(cache, plugin)
-    cache.remember(found)
-
-    assert untimed(cache.recall(str(plugin))) == untimed(found)
-    assert recalled(plugin) is None
-    cache.save()
-    assert is_recalled(plugin, found)
-    cache.forget(str(plugin))
-    assert cache.recall(str(plugin)) is None
-    cache.save()
-    assert recalled(plugin) is None
 
 
 # -- the library -------------------------------------------------------------------------------
@@ -195,16 +180,6 @@ def test_a_copy_beside_other_companions_must_be_tried(with_companion, tmp_path, 
 
 
 # -- where it is -------------------------------------------------------------------------------
-
-
-def test_without_a_place_it_lasts_as_long_as_the_process(plugin, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", "/proc/nonexistent")
-    cache = ScanCache.of_process()
-    found = look_into(cache, plugin)
-    assert cache.remember(found)
-
-    assert not cache.save()
-    assert untimed(cache.recall(str(plugin))) == untimed(found)
 
 
 def test_a_cache_of_others_or_another_host_is_not_believed_and_nothing_by_the_privileged(

@@ -55,7 +55,7 @@ def test_nobody_waits_for_the_reading_of_a_library(
     held = HeldReading("large.so")
     if reader == "refresh, what is known":  # since it changed a moment ago
         held = HeldReading("old.so")
-        monkeypatch.setattr(file_identity, "SETTLED_AFTER_NS", 60_000_000_000)
+        monkeypatch.setattr(file_identity, "SETTLED_AFTER_NS", 10**18)
     monkeypatch.setattr(file_identity, "sha256_of", held.sha256_of)
     with ThreadPoolExecutor(2) as threads:
         reading = threads.submit(READERS[reader], service, str(path))

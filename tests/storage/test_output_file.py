@@ -55,22 +55,6 @@ def test_devices_of_the_system_are_refused(path):
         write_output(path, b"new")
 
 
-def test_a_link_that_comes_meanwhile_is_not_written_through(tmp_path, monkeypatch):
-    path, target = tmp_path / "report", tmp_path / "target"
-    target.write_bytes(b"old")
-    replace = os.replace
-
-    def link_first(source, destination):
-        path.symlink_to(target)
-        replace(source, destination)
-
-    monkeypatch.setattr(os, "replace", link_first)
-    write_output(str(path), b"new")
-
-    assert (path.read_bytes(), target.read_bytes()) == (b"new", b"old")
-    assert not path.is_symlink()
-
-
 def test_a_name_alone_is_a_file_in_the_current_directory_and_a_dash_is_none(
     tmp_path, monkeypatch, capfdbinary
 ):

@@ -19,7 +19,8 @@ def test_an_interrupt_at_any_step_leaves_nothing_open(run_forked, tmp_path):
         from modular_tf.loading.private_copy import OpenedFile, in_memory
         from modular_tf.concurrency.owned_file import open_owned, owned, owned_pipe
         from modular_tf.service.output_file import write_output
-        from modular_tf.service.storage.private_directory import PrivateDirectory
+        from modular_tf.service.storage.private_directory import PrivateDirectory, Turn
+        from tests.storage.test_turn import find_out
         from tests.stress.moments import InterruptError, MomentOfStep
 
         path, spare, ours = sys.argv[1:]  # a file, and where nothing is
@@ -30,6 +31,10 @@ def test_an_interrupt_at_any_step_leaves_nothing_open(run_forked, tmp_path):
             with own().open_for_lock("lock"):
                 pass
 
+        def interrupt():
+            raise InterruptError
+
+        turn = Turn(own())
         WORK = {
             "open_owned": lambda: open_owned(path, os.O_RDONLY),
             "owned": lambda: owned(partial(os.memfd_create, "memory")),
@@ -43,10 +48,9 @@ def test_an_interrupt_at_any_step_leaves_nothing_open(run_forked, tmp_path):
             "make": lambda: PrivateDirectory(ours + name()).create("file", b"bytes"),
             "open_for_lock": lock,
             "write_output": lambda: write_output(spare, b"text"),
+            # Where an interrupt does not end the turn, the next one is interrupted while it waits.
+            "turn": lambda: find_out(turn, lambda _, report: report(), check=interrupt),
         }
-
-        def interrupt():
-            raise InterruptError
 
         def count():
             return len(os.listdir("/proc/self/fd"))
@@ -65,6 +69,7 @@ def test_an_interrupt_at_any_step_leaves_nothing_open(run_forked, tmp_path):
                 except InterruptError:
                     is_met = True
                 assert count() == before, (what, step)
+                assert step < 2000, what
             assert step > 3, (what, step)
         """,
         __file__,

@@ -99,40 +99,6 @@ def test_without_locks_nobody_waits(turn, monkeypatch):
         assert is_free(turn)
 
 
-def test_an_interrupt_at_any_step_ends_the_turn(run_forked, tmp_path):
-    """Also while the exception of the interrupt is kept, and with it all that its frames hold."""
-    run_forked(
-        """
-        import sys
-        from modular_tf.service.storage.private_directory import PrivateDirectory, Turn
-        from tests.storage.test_turn import find_out, is_free
-        from tests.stress.moments import InterruptError, MomentOfStep
-
-        def interrupt():
-            raise InterruptError
-
-        def work():
-            find_out(turn, lambda _, report: report(), check=interrupt)
-
-        turn = Turn(PrivateDirectory(sys.argv[1]))
-        work()  # the first time modules are imported
-        raised, step, is_met = [], 0, True
-        while is_met:
-            step += 1
-            is_met = False
-            try:
-                with MomentOfStep(interrupt, step):
-                    work()
-            except InterruptError as error:
-                raised.append(error)
-                is_met = True
-            assert is_free(turn), step
-        assert step > 30, step
-        """,
-        str(tmp_path / "ours"),
-    )
-
-
 def test_a_forked_child_neither_ends_nor_keeps_the_turn_of_its_parent(turn):
     reads, writes = os.pipe()
     children = []
@@ -153,19 +119,6 @@ def test_a_forked_child_neither_ends_nor_keeps_the_turn_of_its_parent(turn):
     os.close(writes)
     os.close(reads)
     os.waitpid(children[0], 0)
-
-
-def test_a_forked_child_that_leaves_the_work_leaves_the_parent_its_turn(turn):
-    parent = os.getpid()
-
-    def work(*_):
-        if child := os.fork():
-            os.waitpid(child, 0)
-            assert not is_free(turn)
-
-    find_out(turn, work)
-    if os.getpid() != parent:
-        os._exit(0)
 
 
 def test_the_turn_of_a_killed_process_is_free(turn):

@@ -21,6 +21,7 @@ from modular_tf.tensorflow.doctor import (
     Diagnosis,
     FileRow,
     ImportOutcome,
+    PluginRow,
     TensorFlowInstallation,
 )
 from tests.fixtures.matrices import BEYOND_THE_SAMPLE
@@ -28,7 +29,8 @@ from tests.fixtures.tensorflow import VERSION as TENSORFLOW
 from tests.tensorflow.bad_libraries import CASES, MARK, source
 from tests.tensorflow.conftest import linked_site
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("doctor in tensorflow")]
+pytestmark = pytest.mark.timeout(300)
+_ONE_PROCESS = pytest.mark.xdist_group("doctor in tensorflow")  # that of `trials`
 
 # The outcomes of a run's sample, whose files lie beside each other.
 _SAMPLE = {
@@ -158,6 +160,7 @@ def _plain(message):
     return re.sub(r"/[^\s:]+", lambda path: os.path.normpath(path[0]), message)
 
 
+@_ONE_PROCESS
 @BEYOND_THE_SAMPLE
 @pytest.mark.parametrize("name", _BY_NAME)
 def test_what_tensorflow_does_is_reported(trials, name):
@@ -175,6 +178,7 @@ def test_what_tensorflow_does_is_reported(trials, name):
         assert status == 1
 
 
+@_ONE_PROCESS
 def test_each_file_is_reported_as_tensorflow_does_with_it_alone(trials, site, tmp_path):
     """What aborts runs in no process of ours, what is not trusted in none at all."""
     plugins = site / "tensorflow-plugins"
@@ -314,9 +318,9 @@ def test_a_client_of_fsspec_and_the_configuration_count(tmp_path):
 def page_of(monkeypatch, capsys):
     """Return what shows a diagnosis as the command does: its lines, and the exit status."""
 
-    def show(*, problem="", files=(), schemes=()):
+    def show(*, problem="", files=(), plugins=(), schemes=()):
         installation = TensorFlowInstallation("/site/tensorflow", "2.21.0", problem)
-        found = Diagnosis(installation, tuple(files), (), (), tuple(schemes), {})
+        found = Diagnosis(installation, tuple(files), tuple(plugins), (), tuple(schemes), {})
         monkeypatch.setattr(doctor, "diagnose", lambda *_, **__: found)
         status = run_command(["doctor"])
         return capsys.readouterr().out.splitlines(), status
@@ -338,6 +342,17 @@ def test_the_page_marks_what_fails_and_has_the_remedy(page_of):
     at = lines.index("! s3           nobody")
     assert lines[at + 1].strip() == "-> to have it: buy it"
     assert (lines[-1], status) == ("Something will fail: see the lines that begin with !", 1)
+
+
+def test_the_page_names_what_each_plugin_offers(page_of):
+    def plugin(*offered):
+        return PluginRow("x", "/site/x.so", ("filesystem", "device"), *offered, "loaded")
+
+    everything, nothing = plugin(("s3", ""), ("NPU",), 7), plugin((), (), 0)
+    lines, _ = page_of(plugins=[everything, nothing])
+
+    assert "  loaded       x: s3, plain paths, device NPU, 7 kernels" in lines
+    assert "  loaded       x: nothing of its filesystem and device" in lines
 
 
 def test_the_page_names_what_nobody_serves_where_nothing_fails(page_of):

@@ -1,43 +1,28 @@
 """Files with owners, modes and access control lists; plugins in processes of their own."""
 
-import errno
 import json
 import os
 import struct
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
-from modular_tf.discovery.candidate import Candidate, Source
 from modular_tf.discovery.trust.judge import TrustJudge
 from modular_tf.discovery.trust.policy import TrustPolicy
+from tests.discovery.conftest import make_candidate
 
 STRANGER = 54321  # a user and a group that no system has
 
 
-def candidate(path, source=Source.ARGUMENT, **facts):
-    """Return a file as discovery would find it."""
-    found = Path(path).stat()
-    known = {"origin": "test", "distribution": None, "name": "x", **facts}
-    return Candidate(
-        path=str(path),
-        real_path=os.path.realpath(path),
-        source=source,
-        identity=(found.st_dev, found.st_ino),
-        **known,
-    )
-
-
 def judge(path, policy=None, **options):
     """Judge one file that an argument names."""
-    return TrustJudge(policy or TrustPolicy(), **options).judge(candidate(path))
+    return TrustJudge(policy or TrustPolicy(), **options).judge(make_candidate(path))
 
 
 def judge_with_companions(path, *companions, policy=None, **options):
     """Judge a file that an argument names, and then its companions."""
     one_pass = TrustJudge(policy or TrustPolicy(), **options)
-    found = candidate(path)
+    found = make_candidate(path)
     return one_pass.judge_companions(found, one_pass.judge(found), list(map(str, companions)))
 
 
@@ -75,10 +60,7 @@ def companion(tmp_path):
 
 @pytest.fixture
 def give_to(monkeypatch):
-    """Make a file, link or directory belong to another user or group.
-
-    Who may not do that is shown files that belong to them.
-    """
+    """Have a file, link or directory seem to belong to another user or group."""
     owners = {}
     lstat = os.lstat
 
@@ -89,22 +71,16 @@ def give_to(monkeypatch):
         return os.stat_result((changes.get(i, value) for i, value in enumerate(status)), times)
 
     def give(path, *, user=-1, group=-1):
-        try:
-            mode = lstat(path).st_mode
-            os.chown(path, user, group, follow_symlinks=False)
-            if not path.is_symlink():
-                path.chmod(mode)
-        except PermissionError:
-            changes = {4: user, 5: group}
-            owners[str(path)] = {i: number for i, number in changes.items() if number >= 0}
-            monkeypatch.setattr(os, "lstat", shown)
+        changes = {4: user, 5: group}
+        owners[str(path)] = {i: number for i, number in changes.items() if number >= 0}
+        monkeypatch.setattr(os, "lstat", shown)
 
     return give
 
 
 @pytest.fixture
 def give_list(monkeypatch):
-    """Give a file an access control list; where the file system has none, make it seem so."""
+    """Have a file seem to have an access control list."""
     lists = {}
     getxattr = os.getxattr
 
@@ -115,15 +91,10 @@ def give_list(monkeypatch):
 
     def give(path, *entries):
         data = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
-        try:
-            os.setxattr(path, "system.posix_acl_access", data)
-        except OSError as error:
-            if error.errno not in (errno.ENOTSUP, errno.EPERM):
-                raise
-            mask = next(allowed for tag, allowed, _ in entries if tag == 0x10)
-            path.chmod(path.stat().st_mode & ~0o070 | mask << 3)
-            lists[str(path)] = data
-            monkeypatch.setattr(os, "getxattr", shown)
+        mask = next(allowed for tag, allowed, _ in entries if tag == 0x10)
+        path.chmod(path.stat().st_mode & ~0o070 | mask << 3)  # as the kernel shows it
+        lists[str(path)] = data
+        monkeypatch.setattr(os, "getxattr", shown)
 
     return give
 

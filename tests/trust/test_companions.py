@@ -6,10 +6,10 @@ from modular_tf.discovery.file_identity import see
 from modular_tf.discovery.trust import judge as trust_judge
 from modular_tf.discovery.trust.judge import TrustJudge
 from modular_tf.discovery.trust.policy import TrustPolicy
+from tests.discovery.conftest import make_candidate
 from tests.trust.conftest import (
     STRANGER,
     assert_refused,
-    candidate,
     judge,
     judge_with_companions,
 )
@@ -45,6 +45,6 @@ def test_of_what_has_another_size_than_when_it_was_opened_nothing_is_read(
         stream.truncate(1 << 40)
     monkeypatch.setattr(trust_judge, "sha256_of", lambda _: pytest.fail("it is read"))
 
-    found = TrustJudge(TrustPolicy()).judge_opened(candidate(library), verdict, [opened])
+    found = TrustJudge(TrustPolicy()).judge_opened(make_candidate(library), verdict, [opened])
 
     assert_refused(found, "LD-098", "it changed since it was looked at")

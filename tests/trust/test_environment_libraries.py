@@ -1,13 +1,11 @@
 """What the linker's variables brought into a process is judged with each plugin."""
 
-import os
 import shutil
 
 import pytest
 
 from modular_tf.discovery.linking.dynamic_linker import ask_linker
 from modular_tf.native.preloading import preload
-from tests.fixtures.compiler import link_library, object_of_text
 from tests.trust.opening import opened_library, opening_plugin
 
 PRINT = """
@@ -117,41 +115,6 @@ def test_what_this_process_was_linked_with_counts(way, change, shown, tmp_path, 
     assert child.stdout == shown.format(tool=tool) + "\n"
 
 
-def test_a_shortage_hides_nothing_and_refuses_nothing(tool, plugin, run_python):
-    """The program has taken its variables away, and the system's list of them comes later."""
-    code = """
-        import os, sys
-        from modular_tf.service.configuration import Config
-        from modular_tf.discovery.linking import system_libraries as asked
-        from modular_tf.errors import ResourceExhaustedError
-        from modular_tf.service.service import PluginService
-
-        def open_none(path, *arguments):
-            if shortage and path.startswith("/proc/self/"):
-                raise OSError(24, os.strerror(24), path)
-            return open(path, *arguments)
-
-        os.environ.pop("LD_PRELOAD")
-        asked.open, shortage = open_none, True
-        config = Config(first_contact="never", load="eager")
-        with PluginService(config=config, plugin_paths=[sys.argv[1]], bundled=False) as service:
-            for again in (service.load, service.refresh):
-                try:
-                    again()
-                except ResourceExhaustedError as error:
-                    print(error.rule, service.plugins())
-            shortage = False
-            service.refresh()
-            (record,) = service.plugins()
-            print(record.state, *(reason.rule for reason in record.reasons))
-        print(asked.environment_libraries())
-    """
-
-    printed = run_python(code, plugin, env=by_path(tool)).stdout.splitlines()
-
-    assert printed == ["LD-113 []", "LD-113 []", "loaded", f"('{tool}',)"]
-
-
 def test_libraries_of_the_system_and_of_the_package_need_no_lock(plugin, load, lock_by_command):
     lock = lock_by_command(plugin)
     for environment in ({"LD_PRELOAD": "libanl.so.1"}, preload({})):
@@ -159,29 +122,34 @@ def test_libraries_of_the_system_and_of_the_package_need_no_lock(plugin, load, l
         assert load(plugin, lock=lock, **environment)[0].outcome == ("loaded",)
 
 
-def test_what_an_auditor_brings_is_refused_too(plugin, load, lock_by_command):
-    text = "unsigned la_version(unsigned version) { return version; }\n"
-    built = link_library("libaudit.so", [object_of_text(text)])
-
-    [refused] = load(plugin, lock=lock_by_command(plugin), **as_audit(built))
-
-    assert refused.outcome == ("rejected", "LD-098")
-    assert os.path.realpath(built) in refused.message
-
-
 def test_what_cannot_be_found_out_is_not_taken_for_nothing(tool, plugin, run_python):
+    """A shortage refuses nothing, and the next search asks again."""
     code = """
-        import sys
-        from modular_tf.discovery.linking import system_libraries as environment_libraries
+        import os, sys
+        from modular_tf.discovery.linking import system_libraries as asked
+        from modular_tf.errors import ResourceExhaustedError
         from modular_tf.service.service import PluginService
 
-        maps, environment_libraries._MAPS = environment_libraries._MAPS, "/nowhere"
-        for _ in range(2):
+        def open_none(path, *arguments):
+            raise OSError(24, os.strerror(24), path)
+
+        def discover():
             with PluginService(plugin_paths=[sys.argv[1]], bundled=False) as service:
                 (record,) = service.discover().plugins
                 print(record.state.value, [reason.rule for reason in record.reasons])
-            environment_libraries._MAPS = maps
-    """
-    child = run_python(code, plugin, env=by_path(tool))
 
-    assert child.stdout == "rejected ['LD-098']\nfound []\n"
+        maps, asked._MAPS = asked._MAPS, "/nowhere"
+        discover()
+        asked.open = open_none
+        try:
+            discover()
+        except ResourceExhaustedError as error:
+            print(error.rule)
+        del asked.open
+        asked._MAPS = maps
+        discover()
+        print(asked.environment_libraries())
+    """
+    printed = run_python(code, plugin, env=by_path(tool)).stdout.splitlines()
+
+    assert printed == ["rejected ['LD-098']", "LD-113", "found []", f"('{tool}',)"]

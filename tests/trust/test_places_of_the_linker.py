@@ -10,17 +10,9 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.discovery.linker_words import linker_words
 from tests.fixtures.matrices import sampled
 from tests.trust.opening import opened_library, opening_plugin
 
-NO_PROCESSES = """
-    import errno, os, subprocess
-
-    def fail(*_, **__):
-        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
-    subprocess.Popen = fail
-"""
 HIDDEN = """
     import os
     os.environ.pop("LD_LIBRARY_PATH")
@@ -101,59 +93,3 @@ def test_what_comes_along_is_found_judged_and_locked(case, load, lock_by_command
     [refused] = load(plugin, lock=lock, **environment)
     assert (refused.outcome, traces.names) == (("rejected", "LD-080"), [])
     assert hashlib.sha256(library.read_bytes()).hexdigest() in refused.message
-
-
-def test_what_is_put_in_front_of_a_companion_is_refused_where_plugins_are_frozen(
-    load, lock_by_command, traces, tmp_path
-):
-    plugin, library, _ = plain(tmp_path)
-    lock = lock_by_command(plugin)
-    (for_this_processor, *_) = linker_words().subdirectories
-    place = library.parent / for_this_processor / library.name
-    opened_library(place, "evil", soname=library.name)
-
-    [refused] = load(plugin, lock=lock)
-
-    assert (refused.outcome, traces.names) == (("rejected", "LD-080"), [])
-    assert str(place) in refused.message
-
-
-def test_nothing_is_mapped_while_the_linker_cannot_be_asked_where_it_looks(
-    load, lock_by_command, traces, tmp_path
-):
-    """What it would take from a directory of its search path would not be judged."""
-    options = ["-Wl,--no-as-needed", "-lresolv", "-Wl,-rpath,$ORIGIN/libs"]
-    plugin = opening_plugin(tmp_path / "libx.so", options=options)
-    lock = lock_by_command(plugin)
-    place = tmp_path / "libs" / "libresolv.so.2"
-    opened_library(place, "evil", soname="libresolv.so.2")
-
-    with pytest.raises(pytest.fail.Exception, match=r"\(rule LD-113\)"):
-        load(plugin, lock=lock, first=NO_PROCESSES, XDG_CACHE_HOME=tmp_path / "cache")
-    [refused] = load(plugin, lock=lock, XDG_CACHE_HOME=tmp_path / "cache")
-
-    assert (refused.outcome, traces.names) == (("rejected", "LD-080"), [])
-
-
-def test_a_filter_that_appears_is_noticed(load, lock_by_command, traces, tmp_path):
-    """The linker goes on without an auxiliary filter, so its absence is no reason to refuse."""
-    plugin, library, _ = filtered(tmp_path)
-    hidden = library.rename(tmp_path / "hidden")
-    lock = lock_by_command(plugin)
-
-    assert load(plugin, lock=lock)[0].outcome == ("loaded",)
-    assert "opened" not in traces.names
-    traces.clear()
-    hidden.rename(library)
-    assert load(plugin, lock=lock)[0].outcome == ("rejected", "LD-080")
-    assert traces.names == []
-
-
-def test_a_filter_that_must_be_there_is_missed(load, traces, tmp_path):
-    plugin, library, _ = filtered(tmp_path, "-F")
-    library.unlink()
-
-    [refused] = load(plugin)
-
-    assert (refused.outcome, traces.names) == (("rejected", "LD-013"), [])
-    assert "libx.so needs libbrought.so, which is not found" in refused.message

@@ -8,7 +8,6 @@ import json
 import os
 import shutil
 import struct
-import sys
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,7 @@ from modular_tf.discovery.trust.policy import TrustPolicy
 from modular_tf.service.configuration import Config, lock_path
 from tests.trust.conftest import STRANGER
 
-_BY_USER = """
+_SCRIPT = """
     import json, os, sys
 
     user, *arguments = sys.argv[1:]
@@ -27,29 +26,7 @@ _BY_USER = """
         os.setresuid(int(user), 0, 0)
     else:
         os.getuid = lambda: int(user)
-"""
-# The interpreter's file has a capability, which lets it read what this suite may read. The kernel
-# looks at the path before it gives the capability, so the file is opened before.
-_BY_CAPABILITY = """
-    import json, os, sys
 
-    if os.geteuid() == 0:
-        user, *arguments = sys.argv[1:]
-        program = os.open("python", os.O_RDONLY)
-        os.setgroups([])
-        os.setresgid(int(user), int(user), int(user))
-        os.setresuid(int(user), int(user), int(user))
-        code = sys.orig_argv[sys.orig_argv.index("-c") + 1]
-        os.execve(program, [sys.executable, "-c", code, *sys.argv[1:]], os.environ)
-    elif os.path.exists("python"):
-        assert os.geteuid() == os.getuid() == int(sys.argv[1])
-    else:
-        from modular_tf.discovery import privileges
-
-        privileges._AUXILIARY_VECTOR = "auxv"
-    arguments = sys.argv[2:]
-"""
-_SCRIPT = """
     from modular_tf.service.service import PluginService
 
     with PluginService(plugin_paths=arguments) as service:
@@ -91,64 +68,32 @@ def surroundings(tmp_path, fixture_plugin):
     }
 
 
-@pytest.fixture
-def run_privileged(run_python, surroundings):
-    """Run a service with more rights than its user has; return what it printed."""
-
-    def run(*arguments, way=_BY_USER):
-        child = run_python(way + _SCRIPT, str(STRANGER), *arguments, env=surroundings)
-        return json.loads(child.stdout)
-
-    return run
-
-
-def capable_interpreter(folder):
-    """Put an interpreter whose file has a capability there; else what says that it had one."""
-    if os.geteuid() != 0:
-        (folder / "auxv").write_bytes(vector(23, 1))
-        return
-    program = folder / "python"
-    shutil.copy(os.path.realpath(sys.executable), program)
-    version_2, effective, read_all_files = 0x02000000, 1, 1 << 2
-    rights = struct.pack("<5I", version_2 | effective, read_all_files, 0, 0, 0)
-    os.setxattr(program, "security.capability", rights)
-
-
 def vector(*numbers):
     return struct.pack(f"@{len(numbers)}L", *numbers)
 
 
-@pytest.mark.parametrize("way", [_BY_USER, _BY_CAPABILITY], ids=["by user", "by capability"])
 def test_the_users_paths_and_settings_do_not_count_and_nothing_is_stored_there(
-    way, run_privileged, surroundings, tmp_path, fixture_plugin
+    run_python, surroundings, tmp_path, fixture_plugin
 ):
-    capable_interpreter(tmp_path)
-    arguments = [fixture_plugin("good")] if way == _BY_USER else []  # of root, which is trusted
-    found = run_privileged(*arguments, way=way)
+    """A plugin of root is trusted, and one of the user is not."""
+    theirs = tmp_path / "libtheirs.so"
+    shutil.copy(fixture_plugin("good"), theirs)
+    theirs.chmod(0o666 if os.geteuid() else 0o644)
+    if os.geteuid() == 0:
+        os.chown(theirs, STRANGER, -1)
+    arguments = [str(STRANGER), fixture_plugin("good"), theirs]
+    found = json.loads(run_python(_SCRIPT, *arguments, env=surroundings).stdout)
 
     drop_in = f"{surroundings['XDG_DATA_HOME']}/modular_tf/plugins"
     variables = {"MODULAR_TF_PLUGIN_PATH", "TF_PLUGGABLE_DEVICE_LIBRARY_PATH"}
     assert {*found["ignored"]} == {*variables, drop_in}
-    states = {name: state for name, state, _ in found["plugins"]}
+    states = {name: (state, rule) for name, state, rule in found["plugins"]}
+    assert states.pop("theirs") == ("rejected", "LD-076" if os.geteuid() else "LD-075")
     assert not {"dropped", "named"} & {*states}
-    assert set(states.values()) == {"loaded"}
+    assert set(states.values()) == {("loaded", None)}
     assert (found["config"], found["disable"], found["frozen"]) == (None, [], False)
     for variable in ("XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"):
         assert list(Path(surroundings[variable]).iterdir()) == [], variable
-
-
-def test_a_plugin_that_belongs_to_the_user_is_refused(run_privileged, tmp_path, fixture_plugin):
-    library = tmp_path / "libtheirs.so"
-    shutil.copy(fixture_plugin("good"), library)
-    library.chmod(0o666 if os.geteuid() else 0o644)
-    if os.geteuid() == 0:
-        os.chown(library, STRANGER, -1)
-
-    found = run_privileged(library)
-
-    state, rule = next(rest for name, *rest in found["plugins"] if name == "theirs")
-    assert state == "rejected"
-    assert rule == ("LD-076" if os.geteuid() else "LD-075")
 
 
 # -- how the process knows -----------------------------------------------------------------------
@@ -206,28 +151,6 @@ def test_this_process_knows_what_the_c_library_knows():
     getauxval.restype = ctypes.c_ulong
 
     assert is_privileged() is bool(getauxval(23)) is False
-
-
-def test_who_gave_up_the_rights_of_root_has_no_more_than_its_user(run_python):
-    child = run_python("""
-        import os
-
-        if os.geteuid() == 0:
-            from modular_tf.discovery import privileges  # its files may be root's alone
-
-            os.setresuid(54321, 54321, 54321)
-            try:
-                os.open("/proc/self/auxv", os.O_RDONLY)
-            except PermissionError:
-                pass
-            else:
-                raise SystemExit("the vector is not hidden, so this shows nothing")
-        from modular_tf.discovery.privileges import is_privileged
-
-        print(is_privileged())
-    """)
-
-    assert child.stdout == "False\n"
 
 
 def test_variables_of_the_linker_count_where_the_linker_reads_them(kernel_says):

@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-import os
 import shutil
 
 import pytest
@@ -11,7 +10,7 @@ from modular_tf.discovery.candidate import Source
 from modular_tf.discovery.trust import judge as trust_judge
 from modular_tf.discovery.trust.judge import TrustJudge
 from modular_tf.discovery.trust.policy import TrustPolicy
-from tests.trust.conftest import candidate
+from tests.discovery.conftest import make_candidate
 
 BYTES = b"what was installed"
 REQUIRED = TrustPolicy(require_record=True)
@@ -53,7 +52,7 @@ def verdict_on(
 ):
     python_path = [] if site is None else [str(site)]
     one_pass = TrustJudge(policy or TrustPolicy(), python_path=python_path, **options)
-    found = candidate(file, source, distribution=distribution)
+    found = make_candidate(file, source, distribution=distribution)
     verdict = one_pass.judge(found)
     return one_pass.judge_companions(found, verdict, list(companions)) if companions else verdict
 
@@ -103,6 +102,8 @@ def test_a_hash_may_be_required_and_there(install, site):
 
     assert outcome(file, site, REQUIRED) == ACCEPTED
     assert outcome(file, site, REQUIRED, distribution=None) == ACCEPTED
+    # A hash that is known is not computed again.
+    assert outcome(file, site, known_sha256=lambda *_: "0" * 64) == REFUSED
     (site / "spam-1.2.dist-info").chmod(0o777)  # then it vouches for nothing
     assert verdict_on(file, site, REQUIRED).rule == "LD-079"
 
@@ -168,23 +169,6 @@ def test_a_site_directory_may_be_a_link(install, site, tmp_path):
 
     assert verdict_on(link / file.relative_to(site), site).rule == "LD-078"
     assert verdict_on(file, link).rule == "LD-078"
-
-
-def test_a_known_hash_is_taken_without_reading(install, site, monkeypatch):
-    file = install(GOOD)
-    os.utime(file, (1, 1))
-    asked = []
-
-    def known(path, identity):
-        asked.append((path, identity.size))
-        return hashlib.sha256(BYTES).hexdigest()
-
-    monkeypatch.setattr(trust_judge, "sha256_of", None)
-    verdict = verdict_on(file, site, known_sha256=known)
-
-    assert (verdict.rule, verdict.accepted) == ACCEPTED
-    assert asked == [(str(file), len(BYTES))]
-    assert verdict.checked[0].sha256 == hashlib.sha256(BYTES).hexdigest()
 
 
 def test_a_file_that_changes_while_it_is_read_is_refused(install, site, monkeypatch):

@@ -49,18 +49,6 @@ def service(*paths, **options):
     return PluginService(plugin_paths=paths, bundled=False, **options)
 
 
-def test_what_is_not_trusted_is_rejected_and_nothing_of_it_runs(place, evil, traces):
-    swap_in(evil, place)
-    place.chmod(0o666)
-
-    with service(place) as plugins:
-        (record,) = plugins.load().plugins
-
-    assert (record.state, record.reason.rule) == (State.REJECTED, "LD-076")
-    assert record.reason.as_dict()["stage"] == "trust"
-    assert traces.names == []
-
-
 def test_what_a_stranger_could_write_is_not_followed(place, fixture_plugin, monkeypatch):
     """What a file needs, how long that takes to find, and what is read of it, is up to it."""
     shutil.copy(fixture_plugin("companion"), place)

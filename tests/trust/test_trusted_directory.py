@@ -29,14 +29,6 @@ def test_nobody_is_in_the_way(directory):
     assert message.endswith("cannot be looked at: Not a directory")
 
 
-def test_a_stranger_in_an_access_list_leads_nowhere(directory, home, give_list):
-    owner, stranger, group = (0x01, 7, 0), (0x02, 7, STRANGER), (0x04, 5, 0)
-    give_list(home / "real", owner, stranger, group, (0x10, 7, 0), (0x20, 5, 0))
-
-    assert "by an access control list, may write to it" in why_untrusted(directory.path)
-    assert directory.read("file", 100) is None
-
-
 def test_who_maintains_this_package_may_own_the_home(directory, home, give_to, monkeypatch):
     """In a container the home often belongs to the user of the image, who installed all of it."""
     give_to(home, user=STRANGER)

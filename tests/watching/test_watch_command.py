@@ -104,6 +104,14 @@ def test_it_ends_after_the_time_that_it_is_given(folder):
         assert ended(child) == (0, "", "")
 
 
+def test_it_ends_when_nobody_reads_its_output_any_more(folder):
+    """As in `modular-tf watch | head -1`, also where no other change comes."""
+    with watching(folder) as child:
+        child.stdout.close()
+        assert child.wait(PATIENCE_S) == 0
+        assert child.stderr.read() == ""
+
+
 def test_a_process_ends_while_a_change_is_being_dealt_with(run_forked, folder, fixture_plugin):
     child = run_forked(
         """

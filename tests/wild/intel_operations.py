@@ -1,7 +1,7 @@
 """Compares Intel's kernels with numpy: python intel_operations.py PLUGIN
 
 There is one operation for each thing that the host passes in a way of its own: attributes of each
-type, lists of inputs, several outputs, integers, quantized numbers, names of Intel's own.
+type, lists of inputs, several outputs, quantized numbers, names of Intel's own.
 """
 
 from __future__ import annotations
@@ -78,20 +78,6 @@ def lists_of_inputs(draw):
     agree(found, expected, 2)
 
 
-def convolution(draw):
-    step, (channels, outputs) = 1 + draw.flag(), draw.sizes(2, 1, 6)
-    x, weights = draw.array(2, *draw.sizes(2, 5, 9), channels), draw.array(3, 2, channels, outputs)
-    attrs = {"strides": [1, step, step, 1], "padding": "VALID", "dilations": [1, 1, 1, 1]}
-    windows = np.lib.stride_tricks.sliding_window_view(wide(x), (3, 2), axis=(1, 2))
-    expected = np.einsum("bhwcij,ijco->bhwo", windows[:, ::step, ::step], wide(weights))
-    agree(device.op("Conv2D")(x, weights, **attrs), expected)
-    bias = draw.array(outputs)
-    found = device.op("_ITEXFusedConv2D")(
-        x, weights, [bias], [], fused_ops=["BiasAdd", "Relu"], **attrs
-    )
-    agree(found, np.maximum(expected + wide(bias), 0))
-
-
 def fused(draw):
     rows, depth, columns = draw.sizes(3, 1)
     a, b, bias = draw.array(rows, depth), draw.array(depth, columns), draw.array(columns)
@@ -103,16 +89,6 @@ def fused(draw):
     agree(of_bias, wide(gradient).sum(0))
 
 
-def several_outputs(draw):
-    x = draw.array(*draw.sizes(3, 2), 4, dtype="float32")
-    ones, zeros = np.ones(4, "float32"), np.zeros(4, "float32")
-    y, mean, _ = device.op("LayerNorm")(x, ones, zeros, epsilon=1e-3)
-    middle = wide(x).mean(-1, keepdims=True)
-    spread = np.sqrt(wide(x).var(-1, keepdims=True) + 1e-3)
-    agree(y, (wide(x) - middle) / spread, 40)
-    assert np.allclose(mean.to_numpy().ravel(), middle.ravel(), atol=1e-4)
-
-
 def quantized(draw):
     x = draw.array(*draw.sizes(2, 1), scale=4, dtype="float32")
     numbers, low, high = device.op("QuantizeV2")(x, -4.0, 4.0, T="qint8", mode="SCALED")
@@ -121,26 +97,11 @@ def quantized(draw):
     assert np.allclose(restored.to_numpy(), x, atol=4 / 127)
 
 
-def random_numbers(draw):
-    shape = draw.sizes(2, 30, 60)
-    attrs = {"dtype": "float", "seed": 1 + draw.sizes(1)[0], "seed2": 7}
-    found = device.op("RandomUniform")(np.array(shape, "int32"), **attrs).to_numpy()
-    assert found.shape == shape
-    assert found.min() >= 0
-    assert found.max() < 1
-    assert 0.4 < found.mean() < 0.6
-
-
-OPERATIONS = (
-    matmul, lists_of_inputs, convolution, fused, several_outputs, quantized, random_numbers,
-)  # fmt: skip
-
-for operation in OPERATIONS:
+for operation in (matmul, lists_of_inputs, fused, quantized):
     for dtype in types():
         for seed in range(EXAMPLES):
             print(operation.__name__, np.dtype(dtype), seed, flush=True)
             operation(Draw(seed, dtype))
 print("compared", flush=True)
-# Where the processor has bfloat16, the library ends a process that made convolutions of it with
-# SIGSEGV in its exit handlers.
+# Its exit handlers end the process with SIGSEGV after some operations on bfloat16.
 os._exit(0)

@@ -1,8 +1,6 @@
-"""Forked children on one filesystem of a real plugin, and its log; `test_faults` has threads."""
+"""Forked children on one filesystem of a real plugin; `test_faults` has threads."""
 
 from __future__ import annotations
-
-import json
 
 import pytest
 
@@ -35,57 +33,4 @@ def test_a_forked_child_goes_on(object_store, run_subject):
         expect(found, [b"child", b"parent", b"before"])
         """,
         folder="forked",
-    )
-
-
-@pytest.fixture
-def messages(run_subject):
-    """Return what a plugin logs while a file is written and read."""
-
-    def messages(store, **environment):
-        code = "put('file', b'content'); expect(get('file'), b'content')"
-        env = {"MODULAR_TF_LOG": "json:debug", **environment}
-        child = run_subject(store, code, folder="log", env=env)
-        # At the very end, destructors of the plugin write as TensorFlow's do.
-        events = [json.loads(line) for line in child.stderr.splitlines() if line.startswith("{")]
-        return [event for event in events if event["event"] == "plugin.message"]
-
-    return messages
-
-
-@pytest.mark.parametrize(
-    ("object_store", "name"),
-    [("az", "tensorflow_io_plugins"), ("gs", "tensorflow_io_gcs_filesystem")],
-    indirect=["object_store"],
-)
-def test_its_log_arrives_with_its_name_and_in_detail(object_store, name, messages):
-    events = messages(object_store, TF_CPP_MAX_VLOG_LEVEL="9")
-
-    assert {event["plugin"] for event in events} == {name}
-    assert {event["library"].rpartition("/")[2] for event in events} == {f"lib{name}.so"}
-    assert any("log/file" in event["message"] for event in events)
-
-
-def test_lines_of_its_log_have_their_source(oss_store, messages):
-    events = messages(oss_store, TF_CPP_VMODULE="oss_filesystem=9")
-
-    assert events
-    for event in events:
-        assert (event["level"], event["severity"]) == ("info", "info")
-        assert event["source"] == "tensorflow_io/core/filesystems/oss/oss_filesystem.cc"
-        assert event["line"] > 0
-        assert not event["message"].startswith(event["source"])
-
-
-def test_a_forked_child_reads_from_the_web(http_store, run_subject):
-    (http_store.folder / "forked").write_bytes(bytes(range(256)))
-    run_subject(
-        http_store,
-        """
-        child = os.fork()
-        if not child:
-            os._exit(0 if get("forked", 2, 3) == bytes([2, 3, 4]) else 1)
-        expect(os.waitpid(child, 0)[1], 0)
-        expect(get("forked", 2, 3), bytes([2, 3, 4]))
-        """,
     )

@@ -75,25 +75,6 @@ def test_http_dead_server(dead_address, expect_refusal):
     expect_refusal(f"http://{dead_address}")
 
 
-def test_a_server_that_dies_later_is_reported_too(run_subject):
-    run_subject(
-        Store("", "http://127.0.0.1:1", NO_PROXY),
-        """
-        import http.server, threading
-        handler = http.server.SimpleHTTPRequestHandler
-        handler.log_message = lambda *_: None
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        base = f"http://127.0.0.1:{server.server_address[1]}"
-        expect(fs.path_exists(uri("")), True)
-        server.shutdown()
-        server.server_close()
-        expect_error(ConnectionError, fs.path_exists, uri("another"))
-        """,
-        timeout=20,
-    )
-
-
 def test_behind_a_proxy_the_server_itself_is_not_tried(dead_address, run_subject):
     """The plugin then reaches nobody either, but it was for the proxy to say so."""
     store = Store("", "http://example.invalid", {"http_proxy": f"http://{dead_address}"})

@@ -45,8 +45,3 @@ def test_both_are_listed_by_distribution_and_stay_as_they_were(command, wild_plu
     schemes = {scheme: name for name, plugin in found.items() for scheme in plugin["schemes"]}
     assert schemes == NINE
     assert [(path.stat().st_mtime_ns, path.stat().st_size) for path in files] == before
-
-
-def test_the_probe_alone_knows_them(command):
-    states = {plugin["name"]: plugin["state"] for plugin in command("list", "--no-load")["plugins"]}
-    assert (states[IO], states[GCS]) == ("found", "found")

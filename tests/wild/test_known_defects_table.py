@@ -82,7 +82,6 @@ _OF_SERVICE = f"[default]\nservices = mine\n[services mine]\n%s =\n  {_HERE}"
     [
         (f"[default]\n{_HERE}", {}, "default"),
         (f"[profile work]\n{_HERE}", {"AWS_PROFILE": "work"}, "work"),
-        (f"[profile work]\n{_HERE}", {"AWS_DEFAULT_PROFILE": "work"}, "work"),
         (f"[profile work]\n{_HERE}", {}, ""),
         (_OF_SERVICE % "s3", {}, "default"),
         (_OF_SERVICE % "ec2", {}, ""),

@@ -128,6 +128,7 @@ _OPERATIONS = {
         for folder, names in (("folder", ["a", "deep"]), ("folder/deep", ["b"])):
             expect(tuple(fs.listing(uri(folder)))[:3], (names, (), frozenset()))
         expect(fs.listing(base).left_out, [])
+        expect(fs.is_file_and_directory(base.rsplit("/", 1)[0]), False)
         for name in ("ff", "folder", "folder/a", "nothing"):
             expect(fs.is_file_and_directory(uri(name)), False)
         put("two/child", b"x")
@@ -166,39 +167,6 @@ _OPERATIONS = {
                 except KeyboardInterrupt:
                     pass
         expect((get("f"), fs.path_exists(uri("new"))), (b"as it was", False))
-        """,
-    # A signal at many moments: the file is as it was, or whole, never a piece of it.
-    "interrupted-appends": """
-        import gc, signal
-
-        class Stopped(BaseException):
-            pass
-
-        def stop(*_):
-            raise Stopped
-
-        def append():
-            with fs.new_appendable_file(uri("f")) as file:
-                file.append(b"new")
-
-        signal.signal(signal.SIGALRM, stop)
-        old = bytes(range(256)) * (8 << 10)
-        put("f", old)
-        began = time.monotonic()
-        append()
-        took = time.monotonic() - began
-        for step in range(4):
-            put("f", old)
-            try:
-                signal.setitimer(signal.ITIMER_REAL, took * (step + 0.5) / 4)
-                append()
-                signal.setitimer(signal.ITIMER_REAL, 0)
-            except Stopped:
-                gc.collect()
-            found = fs.read_file(uri("f"))
-            # What was being stored may come later, and be what the next one appends to.
-            expect((step, found[: len(old)] == old), (step, True))
-            expect((step, found[len(old) :].replace(b"new", b"")), (step, b""))
         """,
     # An append reads what is there; where that fails, the file stays as it was.
     "old-bytes": """

@@ -51,16 +51,3 @@ def test_what_is_left_open_is_closed_with_its_data_and_a_view_may_be_alive(
         run_child=run_python,
     )
     assert child.stdout == "reached the end\n"
-
-
-def test_an_error_at_the_end_does_not_hide_the_exit_status(s3_store, run_subject):
-    child = run_subject(
-        s3_store,
-        """
-        stream = fs.open("s3://no-such-bucket/file", "w")
-        stream.write("lost")
-        sys.exit(3)
-        """,
-        status=3,
-    )
-    assert "Traceback" not in child.stderr or "no-such-bucket" in child.stderr

@@ -20,8 +20,6 @@ _READ, _OPENED, _STAT = (
     "fs.stat(uri('large'))",
 )
 _FACE = "mtf.fsspec.ModularFileSystem('s3', service=service)"
-_REPLACED = f"put('other', bytes(13 << 20)); {_STAT}; fs.{{}}(uri('other'), uri('large'))"
-_TWICE = {**_ONE, "GET range": 1 + 4, "HEAD": 2, "list": 2}
 
 # What is done before, what is counted, and the requests.
 _OF_S3 = {
@@ -29,7 +27,6 @@ _OF_S3 = {
     "a small file is read whole": ("", "fs.read_file(uri('small'))", _ONE),
     "and by fsspec": ("", f"{_FACE}.cat_file(uri('small'))", _ONE),
     "it is opened by its only read": ("", "fs.open(uri('small'), 'rb').seek(0, 2)", _ONE),
-    "which the reader needs not again": ("", "fs.open(uri('small'), 'rb').read()", _ONE),
     "a large file is looked at when it is opened": (
         "", "fs.open(uri('large'), 'rb').seek(0, 2)", {**_ONE, **_LOOK},
     ),
@@ -37,28 +34,9 @@ _OF_S3 = {
         "", "put('directory/file', b'x'); fs.recursively_create_dir(uri('directory'))",
         {"PUT": 1, **_LOOK},
     ),
-    **{
-        f"a file that was long is looked up first: {before}; {call}": (before, call, expected)
-        for before in (_READ, _OPENED, _STAT)
-        for call, expected in ((_READ, {"GET range": 3, **_LOOK}), (_OPENED, {"GET range": 1 + 3}))
-    },
     "a long file that became short is read whole": (
         f"{_STAT}; put('large', b'short')", f"expect({_READ}, b'short')", _ONE,
     ),
-    "a long file that a copy replaced": (_REPLACED.format("copy_file"), _READ, _TWICE),
-    "a long file that a move replaced": (_REPLACED.format("rename_file"), _READ, _TWICE),
-    **{
-        f"what confirmed the length is not read again: {n} at {at}": (
-            f"put('large', bytes(12 << 20) + b'the end'); {_STAT}",
-            f"read_at_the_end({at}, {n})",
-            expected,
-        )
-        for at, n, expected in (
-            ((12 << 20) + 4, 100, _ONE),
-            ((12 << 20) + 7 - (1 << 16), 1 << 16, _ONE),
-            ((12 << 20) + 6 - (1 << 16), 1 << 16, {"GET range": 2}),
-        )
-    },
     "a listing of two pages": (
         "for n in range(150): change(f'pages/{n:04}', b'')",
         "expect(len(fs.get_children(uri('pages'))), 150)",
@@ -82,11 +60,6 @@ def requests_of(distant_s3, run_subject):
             """
             import modular_tf.fsspec
             from modular_tf.filesystem import stat_cache
-
-            def read_at_the_end(offset, n):
-                content = bytes(12 << 20) + b"the end"
-                found = fs.new_random_access_file(uri("large")).read(offset, n)
-                expect(found, content[offset : offset + n])
 
             for before, call in json.loads(sys.argv[1]):
                 fs.path_exists(uri("small"))  # what is asked once for all
@@ -235,55 +208,3 @@ def test_gs_and_http_read_without_a_look_up(counts):
     assert counts("gs", _WHOLE, _OPENED_SMALL, _SIZE) == [_ONE, _ONE, {"GET": 3}]
     pieces = [{"GET range": 3}, {"GET range": 2}]
     assert counts("http", _WHOLE, _OPENED_SMALL, _READ, _READ) == [_ONE, _ONE, *pieces]
-
-
-def test_what_changes_during_a_look_is_not_remembered(distant_s3, run_subject):
-    run_subject(
-        distant_s3,
-        f"""
-        import modular_tf.fsspec
-        s3, path, look, note = {_FACE}, uri("large"), fs._find, fs._found_long.put
-
-        def overtaken_look(*arguments, **options):
-            found, fs._find = look(*arguments, **options), look
-            fs.delete_file(path)
-            return found
-
-        def overtaken_note(*arguments):
-            fs._found_long.put = note
-            fs.delete_file(path)
-            note(*arguments)
-
-        for owner, name, overtaken in (
-            (fs, "_find", overtaken_look), (fs._found_long, "put", overtaken_note)
-        ):
-            put("large", bytes(2 << 20))
-            setattr(owner, name, overtaken)
-            expect(s3.info(path)["size"], 2 << 20)
-            expect(s3.isfile(path), False)
-        """,
-    )
-
-
-def test_a_long_read_takes_its_pages_once(distant_s3, run_subject):
-    """The plugin's streams grow and shrink; malloc would give their pages back after each piece."""
-    child = run_subject(
-        distant_s3,
-        """
-        import resource
-        size = 64 << 20
-        put("large", bytes(size))
-
-        def faults():
-            return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-
-        taken = []
-        for _ in range(3):
-            before = faults()
-            assert len(fs.read_file(uri("large"))) == size
-            taken.append(faults() - before)
-        print(sorted(taken)[len(taken) // 2], size // os.sysconf("SC_PAGE_SIZE"))
-        """,
-    )
-    taken, pages = map(int, child.stdout.split())
-    assert taken < 1.25 * pages

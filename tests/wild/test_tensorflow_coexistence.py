@@ -13,7 +13,6 @@ import pytest
 
 from tests.fixtures.children import describe
 from tests.fixtures.process_group import run_in_group
-from tests.fixtures.system_libraries import preloadable
 
 pytestmark = [pytest.mark.wild, pytest.mark.emulator, pytest.mark.tensorflow]
 
@@ -67,9 +66,9 @@ _STEPS = """
 def run_steps(wild_environment, tmp_path):
     """Take steps in one process of the interpreter that has TensorFlow."""
 
-    def run(store, steps, preload=""):
+    def run(store, steps):
         variables = {**os.environ, **wild_environment(store, f"tensorflow-{os.getpid()}")}
-        variables |= {"TF_CPP_MIN_LOG_LEVEL": "2", "LD_PRELOAD": preload}
+        variables["TF_CPP_MIN_LOG_LEVEL"] = "2"
         command = [os.environ["MODULAR_TF_TENSORFLOW_PYTHON"], "-X", "faulthandler", "-c"]
         subject = [*command, dedent(_STEPS), steps]
         child = run_in_group(subject, cwd=tmp_path, env=variables, timeout=200)
@@ -95,8 +94,3 @@ def test_both_work_and_the_process_ends_in_order(steps, s3_store, run_steps):
 @pytest.mark.parametrize("steps", ORDERS[:2])
 def test_the_plugin_of_gcs_too(steps, gcs_store, run_steps):
     run_steps(gcs_store, steps)
-
-
-@pytest.mark.parametrize("steps", ORDERS[:2])
-def test_another_allocator_may_be_preloaded(steps, s3_store, run_steps):
-    run_steps(s3_store, steps, preload=preloadable("jemalloc", package="libjemalloc2"))

@@ -375,8 +375,14 @@ static void posix_path_exists(const TF_Filesystem* filesystem, const char* path,
   posix_succeed(status);
 }
 
+/* The nearest number that 64 bits hold, for the years before 1677 and after 2262. */
 static int64_t nanoseconds(struct timespec time) {
-  return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+  int64_t found = 0;
+  if (!__builtin_mul_overflow((int64_t)time.tv_sec, 1000000000, &found) &&
+      !__builtin_add_overflow(found, time.tv_nsec, &found)) {
+    return found;
+  }
+  return time.tv_sec < 0 ? INT64_MIN : INT64_MAX;
 }
 
 static void posix_stat(const TF_Filesystem* filesystem, const char* path,

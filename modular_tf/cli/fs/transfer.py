@@ -259,7 +259,7 @@ def sync(
     def is_equal(old: FileStatistics, new: FileStatistics) -> bool:
         if new.is_directory or new.length != old.length:
             return False
-        is_timed = new.mtime_nsec > 0 and old.mtime_nsec > 0 and not size_only
+        is_timed = new.mtime_nsec > 0 and not size_only
         return not is_timed or old.mtime_nsec // _SECOND_NS <= new.mtime_nsec // _SECOND_NS
 
     with call.session() as service:

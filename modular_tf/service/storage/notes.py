@@ -174,7 +174,7 @@ class Notes:
             life = _life_s(note, name)
             if note is not None and not life:
                 found.append(note)
-            elif time() - written >= life:
+            elif abs(time() - written) >= life:  # the clock may have been set back since
                 gone.append(name)
         for name in gone:
             self._directory.remove(name)

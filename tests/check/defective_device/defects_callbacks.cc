@@ -121,11 +121,7 @@ void wait_for_no_callback(const SP_Device* device, SP_Stream stream, TF_Status* 
   original.executor.block_host_until_done(device, stream, status);
 }
 
-TF_Bool take_none(const SP_Device*, SP_Stream, SE_StatusCallbackFn, void*) { return 0; }
-
 TF_Bool call_none(const SP_Device*, SP_Stream, SE_StatusCallbackFn, void*) { return 1; }
-
-TF_Bool crash(const SP_Device*, SP_Stream, SE_StatusCallbackFn, void*) { __builtin_trap(); }
 
 void watch_callbacks(Tables& tables, uint64_t n_bytes,
                      TF_Bool (*host_callback)(const SP_Device*, SP_Stream, SE_StatusCallbackFn,
@@ -156,7 +152,5 @@ DEFECTS(callbacks) = {
        tables.executor.block_host_until_done = wait_for_no_callback;
      }},
     // Which many checks find, where they would hold a stream by a callback.
-    {"callbacks-are-not-taken", [](Tables& tables) { tables.executor.host_callback = take_none; }},
     {"callbacks-are-not-called", [](Tables& tables) { tables.executor.host_callback = call_none; }},
-    {"callbacks-crash", [](Tables& tables) { tables.executor.host_callback = crash; }},
 };

@@ -47,8 +47,6 @@ _AS_ONE = [["FS-158", "FS-160"]]
         # sizes and processors.
         ([CRASHED, _crash("FS-160", last_call="read(file7, offset=9, n=1)")], _AS_ONE),
         ([CRASHED, _crash("FS-160", last_call="stat('mine://F')")], _APART),
-        ([CRASHED, _crash("FS-160", backtrace=("libmine.so mine_read+0x1b",))], _APART),
-        ([CRASHED, _crash("FS-160", signal=7)], _APART),
         ([_crash("FS-158", backtrace=_IN_C), _crash("FS-160", backtrace=_ELSEWHERE_IN_C)], _AS_ONE),
         # Hangs in one function are one, wherever they were.
         ([_hang("FS-158", "read(file1)", "f+1"), _hang("FS-160", "read(file2)", "f+9")], _AS_ONE),
@@ -76,16 +74,6 @@ def test_what_is_one_cause(outcomes, expected):
     assert [cause.check_ids for cause in causes(outcomes, BAD)] == expected
 
 
-def test_the_crash_with_the_fewest_calls_is_reported():
-    longer = replace(CRASHED, calls=("a()", "b()", "read(file1, offset=0, n=10)"))
-    shorter = replace(_crash("FS-160"), calls=("read(file1, offset=0, n=10)",))
-
-    (cause,) = causes([longer, shorter], [Verdict.CRASHED])
-
-    assert cause.first is shorter
-    assert cause.check_ids == ["FS-160", "FS-158"]
-
-
 _SANITIZED = (
     "==1==ERROR: AddressSanitizer: boom\nSUMMARY: AddressSanitizer: double-free a.cc:1 in f\n"
 )
@@ -96,7 +84,6 @@ _SANITIZED = (
     [
         (CRASHED, "Mend read, in the first frame"),
         (_crash("FS-158", signal=signal.SIGABRT), "exception that nobody"),
-        (_crash("FS-158", signal=signal.SIGFPE), "divides by zero"),
         (_crash("FS-158", last_output=_SANITIZED), "what the sanitizer reported"),
         (replace(CRASHED, incident=Incident(signal=9)), "return a status instead"),
         (HUNG, "Find out what read waits for"),

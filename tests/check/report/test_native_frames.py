@@ -83,17 +83,19 @@ def test_a_library_without_debug_information_names_functions_and_a_stripped_one_
 def test_an_address_that_a_call_returns_to_counts_as_the_call():
     """It may be the first of the next function, where the call is the last instruction."""
     library = crashing_plugin()
-    address = hex(_symbols(library)[_MANGLED])
+    places = [hex(_symbols(library)[_MANGLED])]
 
-    assert _named(library, address, exit_status=3) != _named(library, address)
-
-
-@pytest.mark.parametrize("place", ["0xffffffffffff", "nothing+0x1", "0x"])
-def test_a_place_that_no_function_has_stays_as_it_is(place):
-    assert _named(crashing_plugin(), place) == place
+    # The call may lie in functions that were inlined in one another: a frame for each.
+    assert _all_named(library, places, exit_status=3) != _all_named(library, places)
 
 
-@pytest.mark.parametrize("damage", [0, 64, 20000, "symbols", "pipe"])
+def test_a_place_that_no_function_has_stays_as_it_is():
+    inside = _symbols(crashing_plugin())[_MANGLED] + 4
+    for place in ("0xffffffffffff", f"nothing+{inside:#x}"):
+        assert _named(crashing_plugin(), place) == place
+
+
+@pytest.mark.parametrize("damage", [64, "symbols", "pipe"])
 def test_a_file_that_is_broken_by_now_stays_without_names(tmp_path, damage):
     library = tmp_path / "libbroken.so"
     if damage == "pipe":
@@ -125,25 +127,20 @@ def stand_in(tmp_path, monkeypatch):
     return use
 
 
-@pytest.mark.parametrize(
-    "script", ["exec sleep 1000", "exec yes", r"printf 'one at a.c:1\ntwo at b.c:2\n'"]
-)
-def test_names_that_take_hours_or_all_space_or_have_several_lines_are_given_up(
+_ALLOCATE = f"exec {sys.executable} -c 'bytearray(3 << 30); print(\"one at a.c:1\")'"
+
+
+_SEVERAL_LINES = r"printf 'one at a.c:1\ntwo at b.c:2\n'"
+
+
+@pytest.mark.parametrize("script", ["exec sleep 1000", "exec yes", _ALLOCATE, _SEVERAL_LINES])
+def test_names_that_take_hours_or_all_space_or_memory_or_have_several_lines_are_given_up(
     stand_in, monkeypatch, script
 ):
-    if "sleep" in script:
-        monkeypatch.setattr(native_frames, "_SECONDS", 1)
+    monkeypatch.setattr(native_frames, "_SECONDS", 1 if "sleep" in script else 60)
     stand_in(script)
 
     assert _named(crashing_plugin()) == "0x1000"
-
-
-def test_a_file_that_takes_all_memory_is_given_up(stand_in, tmp_path):
-    code = "import pathlib, sys; bytearray(3 << 30); pathlib.Path(sys.argv[1]).touch()"
-    stand_in(f"exec {sys.executable} -c '{code}' {tmp_path}/allocated")
-
-    assert _named(crashing_plugin(), f"{_MANGLED}+0x1") == f"{_READABLE}+0x1"
-    assert not (tmp_path / "allocated").exists()
 
 
 def test_no_file_is_read_but_the_plugin_s_and_names_are_readable_in_others(tmp_path):
@@ -163,6 +160,6 @@ def test_without_addr2line_the_remedy_names_its_package(monkeypatch, tmp_path):
     assert "binutils" in remedy(named)
 
 
-@pytest.mark.parametrize("name", ["read", "_Z", "_ZN" + "1a" * 4000 + "E", "a\0b"])
+@pytest.mark.parametrize("name", ["_ZN" + "1a" * 4000 + "E", "a\0b"])
 def test_what_is_no_mangled_name_stays_as_it_is(name):
     assert demangled(name) == name

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from fnmatch import fnmatchcase
 from textwrap import dedent
-from types import SimpleNamespace
 
 import pytest
 
@@ -134,38 +132,6 @@ def test_without_the_allocator_nothing_is_seen():
     assert checking_allocator() is None
     assert watched(divmod, 7, 2) == (3, 1)
     assert [new_violation(depth) for depth in Depth] == [None, None, None]
-
-
-def test_a_violation_that_two_threads_see_is_reported_by_one(monkeypatch):
-    seen_by_both = threading.Event()
-
-    class SeenSlowly(int):
-        """A number of violations that is compared while another thread looks too."""
-
-        def __le__(self, other):
-            found = int(self) <= other
-            seen_by_both.wait(0.2)
-            return found
-
-    allocator = SimpleNamespace(
-        violation=lambda index: f"violation {index}",
-        use=lambda: SimpleNamespace(live_blocks=0),
-        inspect=iter((SeenSlowly(1), 1)).__next__,
-    )
-    monkeypatch.setattr("modular_tf.check.memory_watch._Process.reported", 0)
-    monkeypatch.setattr("modular_tf.check.memory_watch.checking_allocator", lambda: allocator)
-    reported = []
-
-    def look():
-        reported.append(new_violation())
-
-    first = threading.Thread(target=look)
-    first.start()
-    look()
-    seen_by_both.set()
-    first.join()
-
-    assert sorted(map(str, reported)) == ["None", "violation 0"]
 
 
 @with_allocator

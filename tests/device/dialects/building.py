@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import re
 from dataclasses import dataclass, field
 from functools import cache
@@ -10,10 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from modular_tf.abi.layouts import Dialect
-from modular_tf.device.platform import load_device_platform
-from modular_tf.device.registry import DeviceRegistry
 from tests.device.controlled_plugin import ControlledPlugin
-from tests.device.steering import refusal_of
 from tests.fixtures.compiler import compile_object, link_library
 
 _FOLDER = Path(__file__).parent
@@ -69,22 +65,9 @@ class DialectPlugin(ControlledPlugin):
     """A mapped plugin whose log starts empty."""
 
     def __init__(self, build):
-        super().__init__(build.compile(), "dialect_", reset="forget_calls")
+        super().__init__(build.compile(), "dialect", "dialect_", reset="forget_calls")
 
     @property
     def calls(self):
         """What the host called, in order; STRANGE_x where it showed something else than before."""
-        return self.call("calls", result=ctypes.c_char_p).decode().split()
-
-    def load(self):
-        return load_device_platform(self.library, plugin_name="dialect")
-
-    def refusal(self):
-        """Load the plugin, which must be refused, and return the error."""
-        return refusal_of(self.load)
-
-
-def devices_of(platform):
-    registry = DeviceRegistry()
-    registry.register(platform, plugin="dialect")
-    return registry.devices(platform.device_type)
+        return self.text_of("calls").split()

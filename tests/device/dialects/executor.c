@@ -216,7 +216,7 @@ Executor executor = {
     .block_host_for_event = slot_block_host_for_event,
     .block_host_until_done = slot_block_host_until_done,
     .synchronize_all_activity = slot_synchronize_all_activity,
-#if HAS_FILLS && FILL_SLOTS
+#if HAS_FILLS
     .mem_zero = slot_mem_zero,
     .memset = slot_memset,
     .memset32 = slot_memset32,

@@ -29,7 +29,6 @@ BUILDS = sampled(
         for sizes in (True, False)
     ],
 )
-HALF_OF_BUILDS = [(dialect, number % 2 == 0) for number, dialect in enumerate(LAYOUTS)]
 FILLS = {"mem_zero", "memset", "memset32"}
 FLAGS = ("supports_unified_memory", "use_bfc_allocator", "force_memory_growth")
 SIZE_RULES = {"SE-005", "SE-011", "SE-017", "SE-022", "SE-024", "SE-006"}
@@ -130,31 +129,6 @@ def test_each_part_is_created_once_and_torn_down_in_order(build):
         *["destroy_device"] * 2,
         *(f"destroy_{part}" for part in (*parts, "platform", "platform_fns")),
     ]
-
-
-@pytest.mark.parametrize("form", sampled(FORMS, FORMS[:1]))
-def test_a_silent_one_is_recognised_by_its_slots_and_nothing_is_created_twice(form):
-    plugin = DialectPlugin(Build(RFC, sizes=False, form=form, macros={"ALLOCATOR": "PLAIN"}))
-    with plugin.load() as platform:
-        assert platform.tables.dialect is RFC
-    assert plugin.calls[:2] == ["init", "create_stream_executor"]
-    assert plugin.calls.count("create_stream_executor") == 1
-
-
-@pytest.mark.parametrize(("dialect", "sizes"), HALF_OF_BUILDS)
-def test_timers_are_optional(dialect, sizes):
-    with DialectPlugin(Build(dialect, sizes, macros={"TIMERS": 0})).load() as platform:
-        assert platform.warnings == ()
-        assert platform.tables.dialect in {dialect, V209}
-        assert platform.device_count() == 2
-
-
-@pytest.mark.parametrize("dialect", [d for d in LAYOUTS if has(d, "SP_StreamExecutor", "memset")])
-def test_functions_that_fill_are_optional(dialect):
-    with DialectPlugin(Build(dialect, macros={"FILL_SLOTS": 0})).load() as platform:
-        assert [found.rule_id for found in platform.warnings] == ["SE-033"] * 3
-        assert not any(platform.tables.executor.has(slot) for slot in FILLS)
-        assert platform.tables.executor.has("host_callback")
 
 
 # -- work is the same in every generation: what a layout lacks, the host does itself ------------

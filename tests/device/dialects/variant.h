@@ -9,7 +9,6 @@
  * ALLOCATOR_FAILS  a status code: it cannot be created
  * UNIFIED      1: the plain allocator has unified memory
  * TIMERS       0: it has no functions for timers
- * FILL_SLOTS   0: the slots of mem_zero, memset and memset32 are NULL
  * DEVICES_SAID how many devices it says it has
  * FIRST_FAILS  a status code: what word 4 of SP_PlatformFns creates fails with it
  * NOT_CODE     a slot of SP_PlatformFns that points to data; NOT_CODE_EXECUTOR the same
@@ -76,9 +75,6 @@ enum allocator { NONE, PLAIN, CUSTOM, BOTH, HALF };
 #endif
 #ifndef KERNELS
 #define KERNELS 0
-#endif
-#ifndef FILL_SLOTS
-#define FILL_SLOTS 1
 #endif
 
 #ifndef DEVICES_SAID

@@ -138,6 +138,17 @@ CASE(stat_tells_length_time_and_kind) {
   CHECK(stats.is_directory);
 }
 
+CASE(stat_tells_the_latest_time_that_fits_for_a_later_one) {
+  TF_FileStatistics stats = {7, 7, true};
+  write_file("f", "hello");
+  struct timespec times[2] = {{1, 0}, {10000000000, 0}}; /* in 2286 */
+  CHECK(utimensat(AT_FDCWD, "f", times, 0) == 0);
+  struct stat kept;
+  CHECK(stat("f", &kept) == 0);
+  TF_FileStat("f", &stats, status);
+  CHECK(stats.mtime_nsec == INT64_MAX || kept.st_mtim.tv_sec < 9223372036); /* the disk keeps no such time */
+}
+
 CASE(stat_leaves_the_output_alone_on_failure) {
   TF_FileStatistics stats = {7, 7, true};
   TF_FileStat("nothing", &stats, status);

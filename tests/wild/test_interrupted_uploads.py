@@ -1,48 +1,12 @@
-"""Copies of trees to and from a real store, and uploads that an interrupt ends."""
+"""Uploads to a real store whose `close` an interrupt ends."""
 
 from __future__ import annotations
-
-import json
-import os
 
 import pytest
 
 from tests.fixtures.emulators import proxied
 
 pytestmark = [pytest.mark.wild, pytest.mark.emulator]
-
-_FILES = 40
-
-
-@pytest.fixture
-def tree(tmp_path):
-    base = tmp_path / "tree"
-    base.mkdir()
-    for number in range(_FILES):
-        (base / f"f{number:02}").write_bytes(os.urandom(1000 + number))
-    return base
-
-
-def contents(folder):
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
-
-
-def test_a_tree_goes_up_by_one_request_a_file_and_comes_back(distant_s3, run_fs, tree, tmp_path):
-    places = {"L": tree, "U": distant_s3.uri("transfers/tree"), "B": tmp_path / "back"}
-    distant_s3.forget_requests()
-    report = run_fs(distant_s3, "cp -r L U", places).stderr
-    up = distant_s3.requests()
-    distant_s3.forget_requests()
-    run_fs(distant_s3, "cp -r U B", places)
-    down = distant_s3.requests()
-
-    assert report.startswith(f"modular-tf: {_FILES} files copied")
-    assert contents(tmp_path / "back") == contents(tree)
-    assert up["PUT"] == _FILES
-    assert sum(up.values()) <= _FILES + 4
-    assert sum(down.values()) <= 4 * _FILES + 10
-    run_fs(distant_s3, "rm -r U", places)
-    assert json.loads(run_fs(distant_s3, ["ls", "--json", distant_s3.uri("")]).stdout)
 
 
 @pytest.fixture
