@@ -161,6 +161,35 @@ def test_a_move_that_ends_while_it_is_given_up_loses_nothing(full, monkeypatch, 
     assert not (tmp_path / "target").exists()
 
 
+def test_a_pipe_that_a_copy_was_written_to_is_not_deleted_when_it_is_given_up(
+    full, monkeypatch, tmp_path, capfd
+):
+    full.memory.files["/d/a"] = bytes(1 << 20)  # more than a pipe holds
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    is_open, work = threading.Event(), full.work()
+    note_unfinished = work.totals.note_unfinished
+
+    def noted(*args):
+        note_unfinished(*args)
+        is_open.set()
+
+    def interrupt():
+        if is_open.is_set():
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(work.totals, "note_unfinished", noted)
+    monkeypatch.setattr(work._crew, "_while_waiting", interrupt)
+    monkeypatch.setattr("modular_tf.cli.fs.work.leave", lambda: None)
+    item = Item(full.location("mem://h/d/a"), full.location(tmp_path / "pipe"))
+    with pytest.raises(KeyboardInterrupt):
+        Copying(work, print, recursive=False).run([item])
+    os.close(reader)
+
+    assert (tmp_path / "pipe").is_fifo()
+    assert "/pipe: the copy was given up; the target may be torn" in capfd.readouterr().err
+
+
 # ---- filters and rehearsals ----
 
 

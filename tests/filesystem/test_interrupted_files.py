@@ -167,3 +167,11 @@ def test_a_store_keeps_nothing_of_a_file_whose_append_was_interrupted_at_any_poi
     for file, more in interrupted(begin, lambda file: file.append(b"second"), first=1):
         assert file.is_torn == more
         file.close()
+
+
+def test_a_store_keeps_a_file_that_was_given_what_is_no_bytes(place, monkeypatch):
+    monkeypatch.setattr(type(place.fs), "is_object_store", True)
+    with place.fs.new_writable_file(place / "f") as file:
+        with pytest.raises(TypeError):
+            file.append("text")
+        assert not file.is_torn

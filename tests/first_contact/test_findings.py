@@ -11,6 +11,7 @@ import pytest
 from modular_tf.codec import decode, encode
 from modular_tf.discovery.file_identity import FileIdentity, SeenFile
 from modular_tf.first_contact.finding import (
+    ACCEPTABLE,
     MOST_NOTES,
     Finding,
     Incident,
@@ -21,7 +22,7 @@ from modular_tf.first_contact.finding import (
 from modular_tf.first_contact.verdict import Ending
 from modular_tf.processes.ending import MOST_FRAMES, readable_frames
 from modular_tf.processes.watched_child import EntryReader
-from modular_tf.rules import Violation
+from modular_tf.rules import Violation, rule
 
 HUGE = 10**4000  # JSON has it, and most of what is done with numbers takes it
 LONG = "é\x1b[2J\nnext" * 100_000
@@ -106,6 +107,13 @@ def test_missing_added_unknown_and_too_many_values_are_refused(change):
 
     with pytest.raises(ValueError, match="expected"):
         read_finding(broken)
+
+
+def test_what_may_be_accepted_lets_the_process_live():
+    refused = {*(f"LD-06{number}" for number in (4, 6, 7, 8)), "LD-120", "LD-121", "LD-146"}
+
+    assert refused | {"LD-065"} == ACCEPTABLE  # which is a warning by itself
+    assert all("first_contact_accept" in rule(rule_id).remedy for rule_id in refused)
 
 
 def opened_row(path="/p/libmore.so", size=3):

@@ -75,3 +75,12 @@ def test_a_directory_that_cannot_be_listed_is_named(ram, tree, ram_path, monkeyp
     monkeypatch.setattr(os, "listdir", refuse)
     with pytest.raises(PermissionError, match="deep"):
         ram.put(str(tree), f"{ram_path}/new", recursive=True)
+
+
+@pytest.mark.parametrize("recursive", [False, True])
+def test_a_link_that_matches_a_pattern_and_leads_nowhere_is_named(local, tree, tmp_path, recursive):
+    """`tests.trees` has those of whole trees."""
+    (tree / "sub" / "none").symlink_to("nothing")
+
+    with pytest.raises(FileNotFoundError, match="sub/none"):
+        local.copy(f"{tree}/sub/n*", f"{tmp_path}/new/", recursive=recursive)

@@ -295,6 +295,17 @@ def test_a_file_is_removed_with_what_lies_below_its_name(mine, client, s3_store)
     assert stored(s3_store, f"{top}-beside") == b"x"
 
 
+def test_a_long_read_is_made_by_several_requests(client, distant_s3, serve):
+    fs, uri = serve(made(client, distant_s3.endpoint)), f"mine://fixture/long-{client}"
+    data = os.urandom(20 << 20)  # of which no piece is like another one
+    write(fs, uri, data)
+    distant_s3.forget_requests()
+    with fs.new_random_access_file(uri) as file:
+        assert file.read(0, len(data) + 5) == data
+
+    assert distant_s3.requests()["GET range"] == 3
+
+
 # ---- Other stores ----
 
 
