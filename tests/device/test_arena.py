@@ -140,4 +140,10 @@ def test_memory_in_pieces_and_more_than_the_limit_are_named_as_such(memory):
         arena.allocate(2048)
 
 
-# -- who keeps what alive, and closing -----------------------------------------------------------
+def test_unused_regions_stay_where_their_return_would_not_help(memory):
+    arena = memory.arena(6 * MIB)
+    unused, _ = arena.allocate(2 * MIB), arena.allocate(4 * MIB)
+    arena.free(unused)
+    with pytest.raises(OutOfMemoryError):
+        arena.allocate(3 * MIB)
+    assert memory.returned == []
