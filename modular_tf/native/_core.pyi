@@ -33,8 +33,7 @@ class _FFI:
 class _Lib:
     """The functions and constants of `core/*.h`, whose types cffi checks at each call.
 
-    That names and numbers of arguments are those of the headers is for
-    `tests/native/test_core_calls.py`.
+    Names and numbers of arguments are not checked here: each call is made by some test.
     """
 
     def __getattr__(self, name: str) -> Any: ...

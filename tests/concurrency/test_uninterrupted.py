@@ -144,6 +144,19 @@ def test_a_child_that_a_signal_handler_forks_does_the_work_anew(run_forked):
     )
 
 
+def test_a_child_that_is_forked_when_the_work_has_just_ended_does_not_wait_for_it():
+    """The thread that was about to wake the one that waits stayed in the parent."""
+    work = Work(int, "work", daemon=True)
+    assert work.outcome() == 0
+    waiting = threading.Lock()
+    waiting.acquire()
+    work._waiting.append(waiting)
+
+    work.after_fork_in_child()
+
+    assert not waiting.locked()
+
+
 def test_an_error_is_raised_for_the_first_that_waits_and_no_other_one_for_the_next():
     def fail():
         raise NotFoundError("not there")

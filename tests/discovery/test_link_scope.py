@@ -120,8 +120,13 @@ def test_a_library_is_found_by_path_or_by_any_name(tmp_path, name, needed):
     assert found(library(tmp_path / "libx.so", names, paths={"runpath": "$ORIGIN"})) == [str(dep)]
 
 
-def test_a_missing_library_is_named_by_the_path_that_it_is_needed_by(tmp_path, prober):
-    path = library(tmp_path / "libx.so", ("$ORIGIN/libgone.so",))
+@pytest.mark.parametrize(
+    "asks",
+    [{"needed": ("$ORIGIN/libgone.so",)}, {"filters": ((0x7FFFFFFF, "$ORIGIN/libgone.so"),)}],
+    ids=["needed", "filter"],
+)
+def test_a_missing_library_is_named_by_the_path_that_it_is_needed_by(asks, tmp_path, prober):
+    path = library(tmp_path / "libx.so", **asks)
 
     (problem,) = prober.probe(make_candidate(path)).problems
 

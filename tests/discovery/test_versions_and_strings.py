@@ -35,9 +35,8 @@ def test_a_chain_of_versions_ends_at_distance_zero_and_a_mark_is_no_part_of_a_nu
     needed = struct.pack("<HHIII", 1, 9, 1, 16, 0)
     version = struct.pack("<IHHII", 0, 0, hidden | 2, 1, 0)
     library = tmp_path / "liba.so"
-    library.write_bytes(
-        ElfBuilder(tables={"needs": needed + version}, tags={0x6FFFFFFF: 9}).build()
-    )
+    builder = ElfBuilder(tables={"needs": needed + version}, tags={_VERSIONS_NEEDED: 9})
+    library.write_bytes(builder.build())
 
     with ElfFile(str(library)) as elf:
         assert [need.number for need in elf.version_needs()] == [2]

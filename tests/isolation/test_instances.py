@@ -22,6 +22,7 @@ from modular_tf.errors import (
     UnimplementedError,
 )
 from modular_tf.redaction import HIDDEN, redacted
+from modular_tf.service import instances as instances_module
 from modular_tf.service.instances import Instances
 from tests.isolation.conftest import descriptors, isolated, wait_until
 
@@ -97,6 +98,33 @@ def test_names_variables_and_schemes_are_checked(service):
     service.register_filesystem("mine", SimpleNamespace(path_exists=lambda _: True))
     with pytest.raises(InvalidArgumentError, match="Python object"):
         service.instance("mine", name="one", environment={})
+
+
+_SHOWN_VARIABLES = """
+    import os
+    from pathlib import Path
+    from modular_tf.service.service import PluginService
+    from tests.isolation.conftest import record_of
+
+    with PluginService() as service:
+        service.load()
+        made = service.instance("ram", name="one", environment={"A_KEY": None})
+        print(made.path_exists("ram://x"))
+        process = record_of(service, "ram_filesystem").pid
+        while process != os.getpid():  # its watcher too, and what forks those
+            print(process, Path(f"/proc/{process}/environ").read_text().strip("\\0"))
+            process = int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+"""
+
+
+def test_no_process_of_an_instance_shows_the_variables_that_the_application_began_with(run_python):
+    """The system shows them of each process, and of those that it forks, whatever they unset."""
+    child = run_python(_SHOWN_VARIABLES, env={"A_KEY": "very-secret"})
+
+    is_there, *processes = child.stdout.splitlines()
+    assert is_there == "False"
+    assert len(processes) >= 2
+    assert "very-secret" not in child.stdout
 
 
 # ---- Shared instances ----
@@ -185,6 +213,28 @@ def test_an_instance_that_is_used_makes_no_room():
         assert _is_empty(other)
         assert not _tenant(service, 3).path_exists("ram://file")
         assert {worker.restarts for worker in service.workers()} == {0}
+
+
+def test_an_instance_that_is_being_made_takes_its_room(monkeypatch):
+    begun, goes_on = threading.Event(), threading.Event()
+    opened = instances_module._opened
+
+    def open_late(*given):
+        begun.set()
+        assert goes_on.wait(30)
+        return opened(*given)
+
+    with _service(most_instances=1) as service:
+        monkeypatch.setattr(instances_module, "_opened", open_late)
+        maker = threading.Thread(target=_tenant, args=(service, 1))
+        maker.start()
+        assert begun.wait(30)
+        try:
+            with pytest.raises(ResourceExhaustedError, match="`most_instances`"):
+                _tenant(service, 2)
+        finally:
+            goes_on.set()
+            maker.join()
 
 
 def test_of_instances_that_start_again_together_as_many_run_as_may(monkeypatch):

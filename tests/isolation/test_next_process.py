@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 from pathlib import Path
@@ -11,8 +12,29 @@ import pytest
 from modular_tf.errors import UnavailableError
 from modular_tf.filesystem.configuration import Option
 from modular_tf.isolation.worker import Worker
+from modular_tf.native.preloading import preloaded, with_preloaded
+from tests.fixtures.compiler import compile_object, link_library
 from tests.isolation.conftest import end_worker, isolated
 from tests.isolation.hostile_plugin import hostile_plugin
+
+_KILLED_BEFORE_IT_HAS_READ_A_REQUEST = """
+    import ctypes
+    import os
+    import signal
+    import sys
+    import modular_tf as mtf
+    from tests.isolation.conftest import during_a_call, pid_of, stop_worker
+
+    early = ctypes.c_int.in_dll(ctypes.CDLL(sys.argv[1]), "errors_kept_back")
+    with mtf.PluginService(isolation="process") as service:
+        service.load()
+        ram = service.filesystem("ram")
+        ram.path_exists("ram://")
+        while early.value == 0:  # the process may end by itself, stopped, before it is killed
+            pid = stop_worker(service, "ram_filesystem")
+            with during_a_call(service, lambda: os.kill(pid, signal.SIGKILL)):
+                print(ram.path_exists("ram://"), pid_of(service, "ram_filesystem") != pid)
+"""
 
 
 def _end(service):
@@ -67,3 +89,11 @@ def test_an_interrupt_while_the_end_of_a_late_close_is_reported_is_raised_by_it(
             reader.close()
         monkeypatch.undo()
         assert hostile.get_children("hostile://h/") == []
+
+
+def test_a_request_that_was_not_read_is_made_again_where_the_end_comes_before_its_error(run_python):
+    source = Path(__file__).with_name("early_end.c")
+    library = link_library("libearly_end.so", [compile_object(source)], ["-ldl"])
+    environment = with_preloaded(os.environ, (*preloaded(os.environ), str(library)))
+    child = run_python(_KILLED_BEFORE_IT_HAS_READ_A_REQUEST, library, env=environment)
+    assert set(child.stdout.splitlines()) == {"True True"}

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import math
+
 import pytest
 
+from modular_tf.codec import decode, encode
 from modular_tf.errors import (
     InvalidArgumentError,
     ModularTFError,
@@ -91,3 +95,16 @@ def test_what_is_set_later_replaces_the_same_options():
     assert not given("a").replaces(given("a", "b"))
     assert not given("a").replaces(given("b"))
     assert not given("a").replaces(given("a", filesystem=1))
+
+
+def test_options_of_every_kind_cross_to_the_process_as_they_are():
+    options = (
+        Option("integers", (-(2**63), 2**63 - 1, True), "the ends", per_file=True),
+        Option("reals", (0.1, -0.0, math.inf, 1.0)),
+        Option("buffers", (b"", b"a\0b", bytes(range(256)) * 400), "long"),
+        Option("nothing \udcff", ()),
+    )
+    sent = SetOptions(3, options, is_single=False)
+
+    received = decode(SetOptions, json.loads(json.dumps(encode(sent))))
+    assert repr(received) == repr(sent)  # which tells 1 from True, and 0.0 from -0.0

@@ -21,6 +21,7 @@ from modular_tf.isolation.worker_process import WorkerEnding
 from modular_tf.loading.task import Task
 from modular_tf.redaction import hide, show_again
 from modular_tf.service.service import PluginService
+from tests.fixtures.compiler import compile_object, link_library
 from tests.isolation.conftest import isolated, record_of
 
 _RAM = "ram_filesystem"
@@ -98,3 +99,35 @@ def test_a_local_plugin_reaches_named_directories_alone(tmp_path):
         assert str(tmp_path / "other") in str(caught.value)
         facts = [fact.text for fact in service.why("posix_filesystem").facts]
         assert any("named files only" in text for text in facts)
+
+
+_DEEP_IN_AN_APPLICATION = """
+    import os
+    import sys
+    from modular_tf.service.configuration import Config
+    from modular_tf.service.service import PluginService
+
+    config = Config(first_contact="never", load="eager", isolation="process")
+
+    def load(frames):
+        if frames:
+            return load(frames - 1)
+        with PluginService(config=config, plugin_paths=sys.argv[1:2], bundled=False) as service:
+            return service.load().plugins
+
+    for depth in sys.argv[2:]:
+        os.environ["DEPTH"] = depth
+        (record,) = load(100)
+        print(record.state.value, record.reason.rule, depth)
+"""
+
+
+def test_an_offer_of_lists_in_lists_is_refused_however_deep(run_forked):
+    source = Path(__file__).with_name("deep_offer.c")
+    library = link_library("libdeep_offer.so", [compile_object(source)])
+    depths = ["5", "900", "1000000"]
+    lines = run_forked(_DEEP_IN_AN_APPLICATION, library, *depths).stdout.splitlines()
+
+    assert [line.split()[2] for line in lines] == depths
+    # Its own rule, or that of what follows.
+    assert all(line.startswith(("failed LD-144 ", "failed FS-001 ")) for line in lines), lines

@@ -136,6 +136,36 @@ def test_the_end_is_reported_on_a_small_stack_for_signals(run_python, library, o
     assert note.read_bytes().endswith(b"}\n")
 
 
+TOGETHER = f"""
+    import faulthandler
+    faulthandler.disable()  # which writes there, too
+    {BEGIN}
+    files = open_file("segv"), open_file("segv")
+    there, here = os.pipe()
+    os.set_blocking(here, False)
+    while True:
+        try:
+            os.write(here, bytes(4096))
+        except BlockingIOError:
+            break
+    os.set_blocking(here, True)
+    os.dup2(here, 2)  # who tells of the end waits
+    for file in files:
+        threading.Thread(target=file.read, args=(0, 8)).start()
+        time.sleep(0.3)
+    while True:
+        os.read(there, 1 << 16)
+"""
+
+
+def test_a_second_thread_that_crashes_does_not_cut_the_report_of_the_first_short(
+    run, library, own_state
+):
+    run(TOGETHER, status=-signal.SIGSEGV)
+    (note,) = note_files(own_state)
+    assert note.read_bytes().endswith(b"}\n")
+
+
 # -- whose end it is ---------------------------------------------------------------------------
 
 FORKED = """

@@ -358,3 +358,10 @@ def test_a_configured_scheme_is_a_filesystem_of_fsspec_and_pickles(run_forked, m
         """,
         pickle.dumps(fs).hex(),
     )
+
+
+def test_configurations_with_other_options_have_services_of_their_own():
+    """Their texts are equal: those show no option."""
+    one, two = (Config(filesystems={"mem2": {"fsspec": "memory", "key": key}}) for key in "ab")
+    first, second = (ModularFileSystem("mem2", config=config) for config in (one, two))
+    assert first.service is not second.service

@@ -228,6 +228,16 @@ def _keeps_both():
     return [{"both": answers[0]["both"]}]
 
 
+def _has_no_text():
+    class SilentError(Exception):
+        def __repr__(self):
+            raise RuntimeError("no text")
+
+        __str__ = __repr__
+
+    raise SilentError
+
+
 def _former_kind(candidate):
     outcome = yield
     outcome.force_result(f"{candidate.name}: {outcome.get_result()}")
@@ -246,6 +256,10 @@ VETOES = {
     "a wrapper overrules": ([veto("no"), _wrapper(VETO, _overrules)], "loaded"),
     "an answer before a failure": ([veto("no"), FAILING], "no"),
     "a failure before an answer": ([FAILING, veto("no")], f"{VETO} of Failing failed: Runtime"),
+    "an exception without a text": (
+        [hooks(VETO, _has_no_text)],
+        f"{VETO} of Hooks failed: SilentError",
+    ),
     "a broken wrapper": ([_wrapper(VETO, _fails_at_the_end)], f"{VETO} of Broken failed: "),
 }
 

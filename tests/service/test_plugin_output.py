@@ -34,3 +34,28 @@ def test_it_goes_to_standard_error(place, deed, first_contact, run_forked):
 
     assert ended.stdout.splitlines() == ["application: before", "application: after"]
     assert "no line's end" in ended.stderr
+
+
+_INTERRUPTED = """
+from modular_tf.processes import child
+
+def flush():
+    if flushed:
+        raise KeyboardInterrupt
+    flushed.append(True)
+
+flushed = []
+child.flush_output = flush
+try:
+    with child.output_to_standard_error():
+        print("of the plugin", flush=True)
+except KeyboardInterrupt:
+    print("of the application")
+"""
+
+
+def test_an_interrupt_leaves_standard_output_to_the_application(run_forked):
+    ended = run_forked(_INTERRUPTED)
+
+    assert ended.stdout == "of the application\n"
+    assert ended.stderr == "of the plugin\n"

@@ -452,6 +452,36 @@ def test_what_is_changed_while_it_is_saved_is_saved_by_the_next(directory, monke
     assert stored(directory) == {"key": "new"}
 
 
+@pytest.mark.parametrize("read", [lambda one: one.get("key"), lambda one: one.contents()["key"]])
+def test_what_is_saved_while_it_is_read_is_seen(directory, read):
+    """Saving moves it from the changes to the rows, whichever of them is read first."""
+    one = records(directory)
+    one.put("key", 1)
+
+    unsaved = iter([one])
+
+    def save():
+        for changed in unsaved:  # the first time
+            assert changed.save()
+
+    class Rows(dict):
+        def get(self, key, default=None):
+            found = super().get(key, default)
+            save()
+            return found
+
+        def keys(self):
+            found = list(super().keys())
+            save()
+            return found
+
+        def __iter__(self):  # where there is one, `{**rows}` asks for the keys
+            return iter(self.keys())
+
+    one.pairs.rows = Rows()
+    assert read(one) == 1
+
+
 @pytest.mark.filterwarnings("ignore:.*fork")  # libraries of other tests have threads
 def test_children_that_are_forked_all_the_time_neither_hang_nor_do_harm(directory, filled):
     """A thread writes meanwhile, in whose transaction no child may begin."""
@@ -487,7 +517,7 @@ def test_children_that_are_forked_all_the_time_neither_hang_nor_do_harm(director
 
 
 def test_a_signal_handler_that_runs_within_a_fork_waits_for_no_other_thread(directory):
-    """Which has the lock of all databases."""
+    """A fork has the lock of all databases, which its own thread may take again."""
     one = records(directory)
     one.put("key", 1)
     with database_module._lock:

@@ -5,7 +5,9 @@ import os
 
 import pytest
 
+from modular_tf.cli import lock
 from modular_tf.discovery.trust.lock import code_of_hook
+from modular_tf.rules.shortage import ShortageError
 
 
 @pytest.fixture
@@ -69,3 +71,13 @@ def test_a_folder_that_cannot_be_listed_leaves_the_code_unknown(sites, monkeypat
 
     with pytest.raises(PermissionError):
         code_of_hook("hooked_closed:x")
+
+
+def test_a_lock_file_lacks_no_hook_for_want_of_descriptors(monkeypatch):
+    def fail(value):
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), value)
+
+    monkeypatch.setattr(lock, "installed_hooks", lambda _: [("mine", "hooked:x")])
+    monkeypatch.setattr(lock, "code_of_hook", fail)
+    with pytest.raises(ShortageError):
+        list(lock._hooks())

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from modular_tf.discovery.file_identity import FileIdentity
 from modular_tf.errors import ClosedError
-from modular_tf.service.report import State
+from modular_tf.service.reload.watching import Change
+from modular_tf.service.report import ChangeKind, State
 from tests.fixtures.interrupts import MOMENTS, call_at
 from tests.fixtures.matrices import sampled_product
 from tests.watching.conftest import summary, write
@@ -107,6 +109,17 @@ def test_a_new_file_that_is_replaced_while_it_is_read_is_one_plugin(service, put
     assert summary(service.refresh()) == [("removed", "x", "loaded")]
 
 
+def test_a_file_that_changed_since_a_watch_found_it_whole_has_its_turn_later(service, put):
+    path = put(scheme="first")
+    service.load("x")
+    put(scheme="second")
+    whole = Change(path, ChangeKind.REPLACED, FileIdentity.at(path))
+    put(scheme="third")
+
+    assert service._hot_reload.follow([whole]) == []
+    assert service.schemes() == {"first": "x"}
+
+
 def replace(put, scheme):
     put(variant="versioned-symbols", scheme=scheme)
 
@@ -192,3 +205,22 @@ def test_closing_closes_the_old_library_of_an_interrupted_replacement(service, p
     assert held_back.closed
     with pytest.raises(ClosedError):
         old.path_exists("one://host/file")
+
+
+def test_a_plugin_that_is_removed_during_an_interrupted_first_use_serves_nobody(
+    service, put, monkeypatch
+):
+    path = Path(put(scheme="one"))
+    service.load()
+    deferred = "modular_tf.service.deferred_library:DeferredLibrary"
+
+    def remove():
+        path.unlink()
+        assert summary(service.refresh()) == [("removed", "x", "loaded")]
+
+    call_at(monkeypatch, f"{deferred}._register", "before", remove)
+    call_at(monkeypatch, f"{deferred}._differences", "before", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        service.filesystem("one")
+
+    assert service.schemes() == {}

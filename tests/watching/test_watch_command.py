@@ -112,6 +112,27 @@ def test_it_ends_when_nobody_reads_its_output_any_more(folder):
         assert child.stderr.read() == ""
 
 
+def test_a_process_ends_while_a_file_system_keeps_the_watch_waiting(run_forked, folder):
+    child = run_forked(
+        """
+        import sys, threading, time
+        from modular_tf.service.reload import watching
+        import modular_tf.service.service
+
+        modular_tf.service.service._PATIENCE_AT_EXIT_S = 0.2
+        begun = threading.Event()
+        watching.take_snapshot = lambda places: (begun.set(), time.sleep(3600))
+        service = modular_tf.service.service.PluginService(plugin_dirs=[sys.argv[1]], bundled=False)
+        service.watch()
+        assert begun.wait(60)
+        print("done")
+        """,
+        folder,
+    )
+
+    assert child.stdout == "done\n"
+
+
 def test_a_process_ends_while_a_change_is_being_dealt_with(run_forked, folder, fixture_plugin):
     child = run_forked(
         """
