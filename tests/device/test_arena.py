@@ -138,6 +138,3 @@ def test_memory_in_pieces_and_more_than_the_limit_are_named_as_such(memory):
     arena.free(addresses[2])
     with pytest.raises(OutOfMemoryError, match="enough is free, but in pieces"):
         arena.allocate(2048)
-
-
-# -- who keeps what alive, and closing -----------------------------------------------------------
