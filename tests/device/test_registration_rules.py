@@ -13,7 +13,6 @@ from modular_tf.errors import PluginError
 from tests.device.steering import RAISES_INT, RAISES_STANDARD_EXCEPTION, TABLES
 
 PARAMS, PLATFORM, FNS, DEVICE_FNS, EXECUTOR, _ = TABLES
-DETAILS = ["get_numa_node", "get_memory_bandwidth", "get_gflops"]
 FLAGS = ["supports_unified_memory", "use_bfc_allocator", "force_memory_growth"]
 GOOD_NAMES = [b"A", b"MY_DEVICE", b"X__"]
 BAD_NAMES = [b"", b"gpu", b"PROBE1", b"NPU-X", b"_GPU", b"GPU\n", b"\xff"]
