@@ -150,6 +150,7 @@ class World:
         device.memcpy_htod(self.memory, self.data)
 
     def enqueue(self):
+        self.data[:] = b"enqueued"
         self.other.memcpy_htod(self.memory, self.data)
         self.stream.wait_event(self.other.record_event())
         self.stream.add_callback(lambda: None)
