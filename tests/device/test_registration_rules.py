@@ -164,3 +164,11 @@ def test_a_refusal_has_every_violation_and_survives_pickling(steered):
 
 
 # -- device-abi A6: plugins that assign a fresh struct to *params, or point to their own --------
+
+
+@pytest.mark.parametrize("table", [DEVICE_FNS, EXECUTOR])
+def test_a_replaced_struct_is_followed_with_a_warning(steered, table):
+    steered.point(table, "own")
+    with steered.load() as platform:
+        assert [found.rule_id for found in platform.warnings] == ["SE-007"]
+        assert platform.device_count() == 2
