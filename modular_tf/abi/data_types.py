@@ -194,12 +194,18 @@ def data_type(value: Any) -> DataType:
     return _by_class(value) if isinstance(value, type) else _by_dtype(value)
 
 
+_numpy: list[Any] = []  # once its import has ended: the statement takes as long as a short call
+
+
 def imported_numpy() -> Any:
     """Return numpy where it was imported, else None; waits for a thread that is importing it."""
+    if _numpy:
+        return _numpy[0]
     if sys.modules.get("numpy") is None:
         return None
     import numpy as np  # noqa: PLC0415  (only where that was done already)
 
+    _numpy[:] = [np]
     return np
 
 

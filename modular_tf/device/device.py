@@ -10,7 +10,7 @@ from math import prod
 from operator import index
 from typing import TYPE_CHECKING, Any, Protocol
 
-from modular_tf.abi.data_types import DataType, by_name, by_number
+from modular_tf.abi.data_types import DataType, by_name, by_number, imported_numpy
 from modular_tf.abi.dlpack_devices import HOST, DeviceType
 from modular_tf.abi.dlpack_elements import TypeCode, by_dtype
 from modular_tf.device.arrays.array_content import (
@@ -971,7 +971,7 @@ class DeviceArray(Tensor):
             TypeError: Neither numpy nor ml_dtypes has such elements.
             ModuleNotFoundError: numpy, or ml_dtypes for the types that only it has, is missing.
         """
-        numpy = import_module("numpy")
+        numpy = imported_numpy() or import_module("numpy")
         dtype = _numpy_dtype(self.dlpack_dtype)
         if out is None:
             out = numpy.empty(self.shape, dtype)

@@ -205,11 +205,12 @@ def test_a_filter_chooses_files_and_a_rehearsal_only_shows_which(
     assert names_below(tree) == left
 
 
-def test_a_rehearsal_of_a_whole_tree_is_one_line_and_says_so(mtf, tree, tmp_path):
+def test_a_rehearsal_of_a_whole_tree_is_one_line_and_of_nothing_a_failure(mtf, tree, tmp_path):
     words = ("fs", "mv", "-n", tree, tmp_path / "x")
 
     assert mtf(*words).lines == [f"move\t{tree}\t{tmp_path}/x"]
     assert mtf(*words, "--json").object["dry_run"] is True
+    assert mtf("fs", "rm", "-n", tree / "none").code == 1
     assert names_below(tree) == sorted(CSV + TXT)
 
 

@@ -138,3 +138,12 @@ def test_memory_in_pieces_and_more_than_the_limit_are_named_as_such(memory):
     arena.free(addresses[2])
     with pytest.raises(OutOfMemoryError, match="enough is free, but in pieces"):
         arena.allocate(2048)
+
+
+def test_unused_regions_stay_where_their_return_would_not_help(memory):
+    arena = memory.arena(6 * MIB)
+    unused, _ = arena.allocate(2 * MIB), arena.allocate(4 * MIB)
+    arena.free(unused)
+    with pytest.raises(OutOfMemoryError):
+        arena.allocate(3 * MIB)
+    assert memory.returned == []

@@ -79,10 +79,15 @@ def test_files_for_other_machines_are_passed_over_and_damaged_ones_are_not(
         signal.signal(signal.SIGCHLD, before)
     assert (problem.rule, problem.path) == ("LD-004", str(other))
     assert "it is a linker script" in problem.message
-    other.unlink()
-    other.mkdir()
-    (problem,) = prober.probe(make_candidate(root)).problems
-    assert (problem.rule, problem.path) == ("LD-002", str(other))
+    for make, rule in (
+        (lambda place: place.symlink_to(place), "LD-003"),
+        (lambda place: place.symlink_to("/dev/null"), "LD-002"),
+        (Path.mkdir, "LD-002"),
+    ):
+        other.unlink()
+        make(other)
+        (problem,) = prober.probe(make_candidate(root)).problems
+        assert (problem.rule, problem.path) == (rule, str(other))
 
 
 def test_a_file_that_ends_the_linker_is_damaged(tmp_path, prober):

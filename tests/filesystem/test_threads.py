@@ -76,7 +76,7 @@ def test_a_close_during_a_failing_append_stores_no_torn_file(
 ):
     def is_closed(fs):
         try:
-            fs.new_writable_file("tear://h/other").discard()
+            fs.new_writable_file(f"tear://h{tmp_path}/other").discard()
         except ClosedError:
             return True
         return False

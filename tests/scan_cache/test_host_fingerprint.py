@@ -113,6 +113,7 @@ def test_what_a_plugin_is_linked_with_depends_on_variables():
     one = host_fingerprint().with_parts(parts)
     assert one.key != host_fingerprint().key
     assert dict(one.parts)["LD_LIBRARY_PATH"] == "/x"
+    assert one.changes_since({**dict(one.parts), "gone": "1"}) == ["gone: 1 -> unknown"]
     for fingerprint in (one, HostFingerprint((("LD_PRELOAD", "\udcff"),))):
         assert len(fingerprint.key) == 8
 

@@ -43,6 +43,9 @@ def test_what_was_remembered_is_recalled_and_by_others_with_their_next_pass(plug
     assert cache.recall(str(plugin)) is None
     cache.refresh()
     assert cache.recall(str(plugin)) is not None
+    cache.forget(str(plugin))
+    assert cache.save()
+    assert recalled(plugin) is None
 
 
 # -- the library -------------------------------------------------------------------------------
