@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import sys
+from types import SimpleNamespace
 
 import pytest
 
+from modular_tf.check.pytest_plugin import _alone
 from tests.check.building import DEFECT_VARIABLE, defective_plugin
 from tests.fixtures.process_group import run_in_group
 
@@ -112,3 +115,24 @@ def test_workers_of_xdist_check_once_for_all_of_a_class_and_one_after_the_other(
     assert {"gw0", "gw1"} <= {*re.findall(r"\bgw\d\b", output)}
     assert _counted(output, "passed") == 4
     assert (tmp_path / "runs.txt").read_text() == "begun ended begun ended "
+
+
+def test_a_process_that_a_plugin_leaves_running_keeps_no_worker_of_xdist_waiting(
+    tmp_path_factory,
+):
+    config = SimpleNamespace(workerinput={"testrunuid": "left"})
+    lock = tmp_path_factory.getbasetemp().parent / "modular-tf-check-left.turn"
+    reader, writer = os.pipe()
+    with _alone(SimpleNamespace(config=config), tmp_path_factory):
+        left = os.fork()
+        if left == 0:
+            os.close(writer)
+            os.read(reader, 1)
+            os._exit(0)
+    try:
+        with lock.open("ab") as mine:
+            fcntl.flock(mine, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    finally:
+        os.close(writer)
+        os.close(reader)
+        os.waitpid(left, 0)

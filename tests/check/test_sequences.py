@@ -263,6 +263,17 @@ def test_a_worker_reports_a_crash_and_what_differs_from_the_model(
 
 
 @pytest.mark.parametrize(
+    ("scheme", "defect", "blocked"),
+    [
+        ("none", "", "scheme 'none' is not usable: the plugin does not name it|False"),
+        ("defect", "no-place", "nothing can be made below defect://modular-tf-check|True"),
+    ],
+)
+def test_what_blocks_a_worker_is_raised_whole(performed, scheme, defect, blocked):
+    assert performed([_WRITE], defect, scheme=scheme) == [blocked]
+
+
+@pytest.mark.parametrize(
     ("hangs", "seconds", "reported"), [("step", 1, "did not return within 1 s"), ("end", 4, "None")]
 )
 def test_a_worker_that_hangs_is_ended(performed, hangs, seconds, reported):

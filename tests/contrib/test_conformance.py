@@ -1,6 +1,6 @@
 """The reference plugins keep every rule: all checks of the conformance kit, by slots and by host.
 
-The kit as users run it is tried in tests/check.
+The kit as users run it is tried in tests/cli/test_check.py.
 """
 
 from __future__ import annotations

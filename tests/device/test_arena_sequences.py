@@ -39,7 +39,7 @@ class ArenaMachine(RuleBasedStateMachine):
         limit=LIMITS,
         growth=st.booleans(),
         collects=st.booleans(),
-        skew=st.sampled_from([0, 1, 255]),
+        skew=SKEWS,
     )
     def make(self, limit, growth, collects, skew):
         self.memory = PaperMemory(skew=skew)

@@ -88,6 +88,17 @@ def test_others_wait_for_what_a_stream_does_with_a_view(cpu):
             assert np.from_dlpack(array).tolist() == [7] * 4
 
 
+def test_pinned_memory_is_copied_and_seen_after_what_a_stream_writes_there(cpu):
+    sevens = cpu.put(np.full(4, 7, "uint8"))
+    for use in (lambda array: array.copy_to(cpu).to_numpy(), np.from_dlpack):
+        pinned = cpu.put(np.zeros(4, "uint8"), memory="host")
+        stream, gate = cpu.create_stream(), threading.Event()
+        stream.add_callback(gate.wait)
+        stream.memcpy_dtoh(pinned[:].memory, sevens.memory)
+        threading.Timer(0.05, gate.set).start()
+        assert use(pinned).tolist() == [7] * 4
+
+
 @pytest.mark.parametrize("kind", ["device", "unified"])
 def test_a_part_is_copied_over_one_that_overlaps(recording, kind):
     with recording.devices() as [device, _]:

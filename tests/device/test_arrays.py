@@ -196,8 +196,9 @@ def test_into_given_memory(cpu):
         for wrong in (out.T, out.astype("f8"), out[:, ::2], out.reshape(-1)):
             with pytest.raises(InvalidArgumentError, match=r"expected float32 \(3, 4\)"):
                 there.to_numpy(wrong)
-        with pytest.raises(InvalidArgumentError, match=r"float64 \(3, 4\).*float32 \(3, 4\)"):
-            there.copy_from(out.astype("f8"))
+        for other in ("float64", "int32"):
+            with pytest.raises(InvalidArgumentError, match=rf"{other} \(3, 4\).*float32 \(3, 4\)"):
+                there.copy_from(out.astype(other))
         with pytest.raises(InvalidArgumentError, match=r"float32 \(12,\)"):
             there.copy_from(out.reshape(-1))
         np.testing.assert_array_equal(there.to_numpy(), values + 1)

@@ -64,6 +64,9 @@ def test_copies_from_memory_of_the_host(service):
         np.testing.assert_array_equal(there.to_numpy(), VALUES)
         back = service.device("CPU:0").put(there, memory=memory)
         np.testing.assert_array_equal(np.from_dlpack(back), VALUES)
+        there.copy_from(VALUES + 1)
+        back.copy_from(there)
+        np.testing.assert_array_equal(np.from_dlpack(back), VALUES + 1)
 
 
 def test_a_copy_on_the_device_says_that_it_is_one(service):

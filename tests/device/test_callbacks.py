@@ -96,6 +96,25 @@ def test_a_callback_that_was_refused_is_not_called_and_the_next_one_is(
     assert called == ["taken"]
 
 
+def test_a_stream_that_is_dropped_in_a_callback_does_not_wait_for_it(
+    thread_starts, recording, device
+):
+    """Without a thread to end it in, it stays until its device ends."""
+    recording.call_back(Callbacks.ON_THREAD)
+    stream, streams = device.create_stream(), [device.create_stream()]
+
+    def drop():
+        thread_starts.fail("no thread left", "end of a stream")
+        streams.clear()
+
+    stream.add_callback(drop)
+    recording.join()
+    stream.block_until_done()
+
+    assert thread_starts.has_failed
+    assert recording.count("destroy_stream") == 0
+
+
 def test_a_plugin_that_calls_twice_is_heard_once(recording, device):
     recording.call_back(Callbacks.TWICE)
     stream, seen = device.create_stream(), []
@@ -131,6 +150,7 @@ class World:
         device.memcpy_htod(self.memory, self.data)
 
     def enqueue(self):
+        self.data[:] = b"enqueued"
         self.other.memcpy_htod(self.memory, self.data)
         self.stream.wait_event(self.other.record_event())
         self.stream.add_callback(lambda: None)
@@ -167,7 +187,8 @@ def test_a_callback_may_use_streams(host_device, step):
     world.stream.add_callback(call)
     world.waiting.wait_for(world.stream)
     go_on.set()
-    host_device.synchronize()
+    for _ in range(2):  # the first one need not wait for what the callback enqueues meanwhile
+        host_device.synchronize()
     out = bytearray(8)
     host_device.memcpy_dtoh(out, world.memory)
 

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from modular_tf.errors import ClosedError, ModularTFError
+from modular_tf.errors import ClosedError, FailedPreconditionError, ModularTFError
 from tests.device.conftest import device_of
 
 SIZE = 4096
@@ -155,3 +155,21 @@ def test_a_device_that_is_being_created_is_closed_too(lifetime):
             device_of(platform).create_stream()
         with pytest.raises(ClosedError, match="platform LIFETIME_PLATFORM was closed"):
             platform.executor(1)
+
+
+def test_a_callback_does_not_close_what_waits_for_it(lifetime):
+    """It runs on a device of another platform, which works with memory of this one."""
+    with lifetime.platform() as other, lifetime.devices() as [first, _]:
+        stream, refused = device_of(other, 1).create_stream(), []
+        stream.memcpy_htod(first.allocate(SIZE), bytes(SIZE))
+
+        def close():
+            for close in (first.executor.close, first.factory.close):
+                with pytest.raises(FailedPreconditionError, match="callback") as caught:
+                    close()
+                refused.append(caught.value.operation)
+
+        stream.add_callback(close)
+        stream.block_until_done()
+        assert refused == ["close", "close"]
+        assert not first.executor.closed

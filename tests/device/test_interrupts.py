@@ -15,7 +15,7 @@ from modular_tf.device.platform import load_device_platform
 from modular_tf.errors import InternalError
 from tests.device.conftest import device_of
 from tests.device.recording import Callbacks
-from tests.fixtures.interrupts import interrupt, points
+from tests.fixtures.interrupts import Interrupt, interrupt, points
 
 SIZE = 4096
 
@@ -83,6 +83,35 @@ def test_an_interrupted_wait_lets_nothing_go(lifetime, end):
                 assert lifetime.alive("device memory") == 0
             if not go_on:
                 break
+
+
+def test_an_interrupted_wait_at_the_end_of_a_stream_does_not_lose_it(lifetime, monkeypatch):
+    def interrupted(*_):
+        raise Interrupt
+
+    with lifetime.devices() as [device, _]:
+        stream = device.create_stream()
+        stream.memset(device.allocate(SIZE), 1)
+        monkeypatch.setattr("modular_tf.device.streams.stream._is_done", interrupted)
+        stream.close()
+        assert lifetime.alive("stream") == 0
+
+
+def test_an_interrupted_end_of_host_memory_is_finished_by_a_close(lifetime, monkeypatch):
+    def interrupted(_thread):
+        raise Interrupt
+
+    platform = load_device_platform(lifetime.library, plugin_name="lifetime")
+    memory = device_of(platform).allocate_host(SIZE)
+    view = memory.view
+    memory.close()
+    platform.close()
+    with monkeypatch.context() as patched:
+        patched.setattr("modular_tf.device.device_core.start_thread", interrupted)
+        del memory, view
+    assert lifetime.alive("device") == 1
+    platform.close()
+    assert lifetime.left == {}
 
 
 CREATED = {

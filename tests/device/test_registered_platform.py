@@ -35,7 +35,9 @@ def test_one_that_serves_and_a_shadowed_one(service):
     assert (serving.name, serving.device_type, serving.priority) == ("OTHER", "NPU", 300)
     assert (serving.state, serving.reason) == (FactoryState.SERVING, None)
     assert [device.ordinal for device in serving.devices()] == [0, 1]
-    assert [device.ordinal for device in service.devices("NPU")] == [1]
+    (device,) = service.devices("NPU")
+    localhost = "/job:localhost/replica:0/task:0/device:NPU:0"
+    assert (device.ordinal, device.full_name) == (1, localhost)
 
     for name in ("MyDevice", "MYDEVICE"):
         shadowed = service.platform(name)

@@ -13,7 +13,6 @@ from modular_tf.errors import PluginError
 from tests.device.steering import RAISES_INT, RAISES_STANDARD_EXCEPTION, TABLES
 
 PARAMS, PLATFORM, FNS, DEVICE_FNS, EXECUTOR, _ = TABLES
-DETAILS = ["get_numa_node", "get_memory_bandwidth", "get_gflops"]
 FLAGS = ["supports_unified_memory", "use_bfc_allocator", "force_memory_growth"]
 GOOD_NAMES = [b"A", b"MY_DEVICE", b"X__"]
 BAD_NAMES = [b"", b"gpu", b"PROBE1", b"NPU-X", b"_GPU", b"GPU\n", b"\xff"]
@@ -165,3 +164,11 @@ def test_a_refusal_has_every_violation_and_survives_pickling(steered):
 
 
 # -- device-abi A6: plugins that assign a fresh struct to *params, or point to their own --------
+
+
+@pytest.mark.parametrize("table", [DEVICE_FNS, EXECUTOR])
+def test_a_replaced_struct_is_followed_with_a_warning(steered, table):
+    steered.point(table, "own")
+    with steered.load() as platform:
+        assert [found.rule_id for found in platform.warnings] == ["SE-007"]
+        assert platform.device_count() == 2

@@ -209,3 +209,20 @@ def test_a_factory_takes_the_place_of_another():
     assert names(registry) == ["XPU:0", "GPU:0"]
     with pytest.raises(ClosedError, match="is closed"):
         registry.enter(registration)
+
+
+@pytest.mark.parametrize("is_registered", [True, False])
+def test_a_registration_takes_the_position_of_another_and_enters_once(is_registered):
+    registry = DeviceRegistry()
+    old, new = (registry.registration_of(python_factory("GPU"), plugin="p") for _ in range(2))
+    if is_registered:
+        registry.enter(old)
+    add(registry, "XPU")
+    for _ in range(2):
+        registry.enter(new, instead_of=old)
+        registry.leave(old)
+
+    entered = [status.registration for status in registry.factories()]
+    assert (entered.index(new), len(entered)) == (0 if is_registered else 1, 2)
+    with pytest.raises(ClosedError, match="is closed"):
+        registry.enter(old)

@@ -231,6 +231,15 @@ def test_after_the_end_everything_is_closed(recording):
     assert recording.calls == []
 
 
+def test_all_devices_of_a_platform_are_done_before_anything_of_one_ends(recording):
+    with recording.devices() as devices:
+        kept = [(device.create_stream(), device.allocate(4)) for device in devices]
+        recording.clear()
+    calls = [call.split()[0] for call in recording.calls]
+    first = next(at for at, call in enumerate(calls) if call.startswith(("destroy", "dealloc")))
+    assert calls[:first].count("synchronize_all_activity") == len(kept)
+
+
 def test_a_failure_while_all_ends_is_raised_in_the_end(recording):
     recording.fail("synchronize_all_activity", Code.DATA_LOSS)
     with pytest.raises(DataLossError, match="told to fail"), recording.devices() as [device, _]:

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from modular_tf.device.streams.event import EventStatus
-from modular_tf.device.streams.timer import HostClockTimer
+from modular_tf.device.streams.timer import HostClockTimer, PluginTimer
 from modular_tf.errors import ClosedError, FailedPreconditionError, InternalError
 from tests.device.recording import Callbacks
 
@@ -38,11 +38,13 @@ def test_the_plugins_timer(recording):
             timer.stop(stream)
             assert timer.nanoseconds == 1234
         second.create_timer().close()
-    assert [call for call in recording.calls if "timer" in call or "nanoseconds" in call] == [
+    shown = ("create_timer", "start", "stop", "get_event_status", "nano", "destroy_timer")
+    assert [call for call in recording.calls if call.startswith(shown)] == [
         "create_timer_fns",
         "create_timer",
         "start_timer s1 t1",
         "stop_timer s1 t1",
+        "get_event_status e1",
         "nanoseconds t1",
         "destroy_timer t1",
         "create_timer",
@@ -51,9 +53,11 @@ def test_the_plugins_timer(recording):
     ]
 
 
-def test_the_hosts_clock_measures(host_device):
+@pytest.mark.parametrize("kind", [PluginTimer, HostClockTimer])
+def test_a_timer_measures_and_waits_for_its_stop(host_device, kind):
     stream, pause = host_device.create_stream(), 0.01
-    with HostClockTimer(host_device.executor) as timer:
+    assert host_device.executor.has_timers()
+    with kind(host_device.executor) as timer:
         timer.start(stream)
         stream.add_callback(lambda: time.sleep(pause))
         timer.stop(stream)
@@ -86,6 +90,18 @@ def test_a_stream_that_never_calls_back_and_failed_work_have_no_time(recording, 
     timer.start(stream)
     timer.stop(stream)
     with pytest.raises(InternalError, match=failure):
+        _ = timer.nanoseconds
+
+
+@pytest.mark.parametrize("fails", ["start", "stop"])
+def test_a_timer_that_could_not_go_on_has_no_older_time(clocked, fails):
+    stream, closed, timer = clocked.create_stream(), clocked.create_stream(), clocked.create_timer()
+    closed.close()
+    timer.start(stream)
+    timer.stop(stream)
+    with pytest.raises(ClosedError):
+        getattr(timer, fails)(closed)
+    with pytest.raises(FailedPreconditionError, match="not been started"):
         _ = timer.nanoseconds
 
 

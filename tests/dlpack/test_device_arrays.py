@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
 
 import numpy as np
 import pytest
 
+from modular_tf.device.device import DeviceArray
+from modular_tf.device.device_core import NativeObject
 from modular_tf.device.executor import Executor
+from modular_tf.device.memory.device_memory import DeviceMemory
 from modular_tf.device.streams.stream import Stream
 from modular_tf.dlpack import DeviceType, consume, from_dlpack
 from modular_tf.errors import ClosedError, ConfigError, InternalError
@@ -104,6 +111,43 @@ def test_memory_of_a_host_device_that_nobody_views_ends_with_the_service():
     gc.collect()
     assert executors_of(platform)[0].host_memories == 0
     await_end(platform)
+
+
+@pytest.mark.parametrize("kind", [DeviceArray, DeviceMemory, NativeObject])
+def test_a_service_is_closed_while_threads_make_arrays(kind):
+    """Whatever the thread has not set yet: the close failed on an array without its memory."""
+    code = kind.__init__.__code__
+    for line in sorted({line for _, _, line in code.co_lines() if line}):
+        service, device = host_device()
+        executor = device.executor
+        array = device.put(VALUES)
+        close_at(line, code, service, partial(device.put, VALUES))
+
+        assert array._is_ended
+        assert executor.host_memories == 0
+
+
+def close_at(line, code, service, call):
+    """Make a call, and close a service in another thread when it reaches a line of some code."""
+
+    def trace(frame, event, _):
+        if frame.f_code is not code:
+            return None
+        if event == "line" and frame.f_lineno == line:
+            sys.settrace(before)
+            with ThreadPoolExecutor(1) as other:
+                other.submit(service.close).result()
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        with suppress(ClosedError):
+            call()
+    finally:
+        sys.settrace(before)
+        service.close()
+    gc.collect()
 
 
 def executors_of(platform):

@@ -19,9 +19,6 @@ else:
 
 
 HERE = Path(__file__).parent
-PROGRAMS = sorted(
-    source.stem for source in (HERE / "subjects").glob("*.c*") if "CASE(" in source.read_text()
-)
 HEADERS = Path(modular_tf.__file__).parent / "include" / "modular_tf"
 DEFINED_BY_PLUGINS = {"TF_InitPlugin", "SE_InitPlugin", "TF_InitKernel"}
 SYSTEM_LIBRARIES = re.compile(r"(libc|libm|libstdc\+\+|libgcc_s|libpthread|libdl|ld-linux.*)\.so.*")

@@ -6,6 +6,7 @@ import ctypes
 import gc
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 
 import numpy as np
@@ -325,6 +326,15 @@ def test_closing_the_service_waits_for_a_call(state):
     del thread, found
     gc.collect()
     assert kernels() == before
+
+
+def test_threads_share_prepared_calls(device, one_more):
+    def work(number):
+        given = device.put(VALUES + number)
+        return {one_more(given).to_numpy()[0, 0] for _ in range(300)}
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(work, range(4))) == [{1}, {2}, {3}, {4}]
 
 
 def test_interrupts_lose_and_double_nothing(run_forked):

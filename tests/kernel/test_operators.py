@@ -98,3 +98,13 @@ def test_memory_that_a_view_sees_is_not_donated(device):
     part = whole[:]
     relu(part, donate=[part])
     assert whole.tolist() == [-1.0, 2.0]
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_operations_run_with_as_many_inputs_as_they_have(device, count):
+    there = device.put([1.0])
+
+    for _ in range(3):  # prepared ones too
+        assert device.run("AddV2", there, there).tolist() == [2.0]
+        with pytest.raises(InvalidArgumentError, match="KN-043"):
+            device.run("AddV2", *[there] * count)

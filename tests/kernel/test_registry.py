@@ -130,6 +130,25 @@ def test_a_closed_registry_is_empty_and_refuses(registry):
 OTHER = offer("libc.so", "MatMul")
 
 
+@pytest.mark.parametrize("instead_of", [None, OTHER])
+def test_a_signal_handler_may_register_in_the_middle(instead_of):
+    one, two = offer("liba.so", "MatMul"), offer("libb.so", "MatMul")
+    plugins = {"liba.so", "libb.so"} | ({"libc.so"} if instead_of is None else set())
+
+    for point in points():
+        registry = KernelRegistry(lambda: {"MatMul": MATMUL})
+        registry.enter(OTHER)
+        more = interrupt(
+            lambda to=registry: to.enter(one),
+            point=point,
+            handler=lambda to=registry: to.enter(two, instead_of=instead_of),
+        )
+        if not more:
+            break
+        assert {each.plugin for each in registry.kernels()} == plugins
+    assert point > 10
+
+
 def test_what_is_interrupted_is_complete_or_can_be_done_again():
     one = offer("liba.so", "MatMul", "Relu")
 

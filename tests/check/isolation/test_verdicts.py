@@ -16,6 +16,7 @@ from modular_tf.check.outcome import Pass, Verdict
 from modular_tf.check.run import CheckProcesses
 from modular_tf.check.target import Target
 from modular_tf.codec import encode
+from modular_tf.processes.ending import signal_in_full
 from tests.check.isolation.conftest import GROUP, READS, READS_AGAIN, RENAMES, job_of
 from tests.first_contact.conftest import processes_with
 
@@ -81,6 +82,17 @@ def test_descriptors_of_others_are_not_the_plugins_to_close(deed, words, outcome
 
     assert failed.verdict is Verdict.FAILED
     assert words in failed.message
+
+
+def test_a_signal_that_stops_the_process_is_named(processes, tmp_path):
+    job = job_of("RAISE")
+    number = signal.SIGTSTP  # which the name of the library asks for
+    library = shutil.copy(job.target.path, tmp_path / f"libraise_{int(number)}.so")
+    (result,) = processes.run([replace(job, target=replace(job.target, path=str(library)))])
+
+    stopped = _middle(result.outcomes)
+    assert stopped.verdict is Verdict.HUNG
+    assert stopped.message == f"the plugin was stopped by {signal_in_full(number)}"
 
 
 def test_no_process_of_a_plugin_is_left(processes, tmp_path):

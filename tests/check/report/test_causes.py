@@ -74,6 +74,16 @@ def test_what_is_one_cause(outcomes, expected):
     assert [cause.check_ids for cause in causes(outcomes, BAD)] == expected
 
 
+def test_the_crash_with_the_fewest_calls_is_reported():
+    longer = replace(CRASHED, calls=("a()", "b()", "read(file1, offset=0, n=10)"))
+    shorter = replace(_crash("FS-160"), calls=("read(file1, offset=0, n=10)",))
+
+    (cause,) = causes([longer, shorter], [Verdict.CRASHED])
+
+    assert cause.first is shorter
+    assert cause.check_ids == ["FS-160", "FS-158"]
+
+
 _SANITIZED = (
     "==1==ERROR: AddressSanitizer: boom\nSUMMARY: AddressSanitizer: double-free a.cc:1 in f\n"
 )

@@ -217,3 +217,12 @@ def test_two_libraries_of_one_name_are_compared_each_with_its_own():
 )
 def test_plugins_are_the_same_by_the_ends_of_their_paths(after, same):
     assert same_plugins([_DEBUG, _RELEASE], after) == same
+
+
+def test_own_folders_are_looked_for_in_linear_time(run_forked):
+    """A plugin's last words may be a megabyte of digits."""
+    run_forked("""
+        from modular_tf.check.report.wording import without_own_folders
+        digits = "a" * 1_000_000
+        assert without_own_folders(digits) == digits
+    """)

@@ -42,12 +42,12 @@ def browser(tmp_path_factory):
 def browse(browser, tmp_path):
     """Open a page in a browser, and return what that reports of expressions."""
 
-    def open_page(page, *expressions, scripting=True):
+    def open_page(page, *expressions, scripting=True, refused=""):
         path = tmp_path / "report.html"
         path.write_bytes(page)
         seen = browser.opened(path, *expressions, scripting=scripting)
         assert seen.requests == [path.as_uri()]  # the page alone, and nothing beside it
-        assert seen.messages == []
+        assert [refused in message for message in seen.messages] == [True] * bool(refused)
         return seen
 
     return open_page
@@ -100,6 +100,16 @@ def test_what_plugins_wrote_is_text_and_runs_nothing(browse):
     title, elements, is_text = seen.values
     assert title.startswith("modular-tf check: <script>document.title = 'taken'</script>")
     assert (elements, is_text) == (1, True)
+
+
+def test_a_script_that_got_into_the_page_would_not_run(browse):
+    """The policy holds even where the escaping would not."""
+    script = b"<script>document.title = 'taken'</script></body>"
+    page = html_page(report(FAILED)).replace(b"</body>", script)
+
+    seen = browse(page, "document.title", refused="to enable inline execution")
+
+    assert seen.values == ["modular-tf check: mine"]
 
 
 def test_level_and_family_filter_what_is_shown_without_scripts_too(browse):

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 SCENARIO = "== "
 REGISTRATION = "registration"
 END = "end of the process"
-ENDS_THE_PROCESS = "ends the process"
 CODES = (
     "OK",
     "CANCELLED",
