@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 
 import pytest
 
@@ -102,6 +103,27 @@ def test_what_queued_work_uses_outlasts_it(lifetime, name):
         closer.join()
         assert lifetime.alive("device memory") == 1
         world.stream.block_until_done()
+
+
+class Buffer(bytearray):
+    """One that can be watched."""
+
+
+def test_what_a_stream_writes_that_is_dropped_during_a_close_outlasts_the_work(lifetime):
+    with lifetime.devices() as [device, _]:
+        stream, buffer = device.create_stream(), Buffer(SIZE)
+        watched = weakref.ref(buffer)
+        lifetime.hold("work")
+        stream.memcpy_dtoh(buffer, device.allocate(SIZE))
+        closer = started(device.executor.close)
+        while not device.executor.closed:
+            give_time()
+        del stream, buffer
+        assert watched() is not None
+        lifetime.let_go("work")
+        closer.join()
+        assert closer.errors == []
+    assert watched() is None
 
 
 def test_two_devices_that_use_each_others_memory_may_close_at_once(lifetime):

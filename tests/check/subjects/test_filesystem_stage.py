@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,23 @@ def test_a_file_that_a_check_has_left_open_is_cleaned_up_with_it(stage_of):
         assert left_open.is_open
 
     assert not left_open.is_open
+
+
+def test_what_a_failed_opening_has_left_is_not_cleaned_up_as_by_hosts(stage_of, monkeypatch):
+    stage = stage_of(Pass.RAW)
+    ask = stage.access.ask
+
+    def fail(*arguments, **named):
+        return replace(ask(*arguments, **named), code=int(Code.INTERNAL))
+
+    with stage.workspace(_CHECK) as ground:
+        uri = ground.make_file()
+        with monkeypatch.context() as failing:
+            failing.setattr(stage.access, "ask", fail)
+            left = ground.new_random_access_file(uri).value
+
+    assert left.is_open
+    left.cleanup()
 
 
 def test_damage_that_is_seen_behind_a_failed_check_is_noted(stage_of, monkeypatch):
