@@ -234,6 +234,15 @@ def test_a_filter_chooses_files_and_a_rehearsal_only_shows_which(
     assert names_below(tree) == left
 
 
+def test_a_filtered_removal_does_not_enter_a_link_that_it_leaves(mtf, tree, tmp_path):
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "kept").touch()
+    (tree / "link").symlink_to(tmp_path / "outside")
+
+    assert mtf("fs", "rm", "-r", tree, "--exclude", "link").code == 0
+    assert names_below(tmp_path / "outside") == ["kept"]
+
+
 def test_a_rehearsal_of_a_whole_tree_is_one_line_and_of_nothing_a_failure(mtf, tree, tmp_path):
     words = ("fs", "mv", "-n", tree, tmp_path / "x")
 

@@ -120,6 +120,16 @@ def test_a_file_whose_append_was_interrupted_at_any_point_is_not_stored(begin, s
         store.stored.clear()
 
 
+def test_a_file_that_was_given_what_is_no_bytes_is_stored(begin, store):
+    files = [begin()]
+    with pytest.raises(errors.InvalidArgumentError):
+        files[0].append("text")
+    files.clear()
+    gc.collect()
+
+    assert [*store.stored.values()] == [b"first"]
+
+
 @pytest.mark.parametrize("mode", ["w", "wb", "a"])
 def test_a_gfile_that_is_left_before_its_first_write_stores_nothing(mode, service, store):
     with pytest.raises(ArithmeticError), gfile.GFile("kept://f", mode, service=service):

@@ -356,6 +356,15 @@ def test_a_file_survives_a_hard_link_to_it(store, way):
     assert store.files()["real/f"] == "precious"
 
 
+@rows(UNLINKED, ("way", ["cli mv", "cli mv filtered"]))
+def test_a_link_to_a_directory_is_no_directory_that_moves(store, disk, way):
+    disk.fill({"link": f"{LINK}d", "d/f": "f"})
+    ended = run(way, store, disk.uri("link"), store.uri("new"))
+
+    assert disk.files()["d/f"] == "f"
+    assert not ended.ok or "link" not in disk.files()
+
+
 @rows(LINKED, ("way", verbs.WALKS))
 def test_a_walk_ends_where_a_link_leads_back(store, way):
     store.fill(LOOP)
