@@ -10,7 +10,7 @@ import pytest
 
 from modular_tf.errors import AbortedError, ModularTFError, ResourceExhaustedError
 from tests.filesystem.plugins import service_of
-from tests.fixtures.interrupts import interrupt, interrupted
+from tests.fixtures.interrupts import interrupt, interrupted, points
 
 OPENERS = {
     "reader": lambda fs, uri: fs.new_random_access_file(uri),
@@ -122,6 +122,22 @@ def test_what_an_interrupted_close_has_to_report_is_reported_by_the_next(fixture
             writer.close()
         writer.close()
         assert writer.closed
+
+
+def test_what_an_interrupted_end_of_a_filesystem_has_to_report_is_reported_by_the_next(
+    fixture_plugin,
+):
+    with service_of(fixture_plugin("close-fails")) as service:
+        fs = service.filesystem("fixture")
+        writer = fs.new_writable_file("fixture://h/f")
+        for point in points():
+            assert interrupt(fs.close, point=point)
+            if fs.open_count == 0:
+                break
+        with pytest.raises(ModularTFError, match="the upload was refused"):
+            fs.close()
+        fs.close()
+        writer.close()
 
 
 @pytest.mark.parametrize(
