@@ -6,8 +6,9 @@ import subprocess
 
 import pytest
 
+from modular_tf.discovery import file_identity
 from modular_tf.discovery.elf import ElfFile
-from modular_tf.discovery.file_identity import see, see_library
+from modular_tf.discovery.file_identity import boot_id, see, see_library
 from modular_tf.discovery.linking import system_libraries
 from modular_tf.discovery.linking.dynamic_linker import ask_linker
 from modular_tf.discovery.linking.system_libraries import is_of_system
@@ -47,6 +48,14 @@ def test_a_library_that_cannot_be_opened_now_is_not_unreadable(monkeypatch, numb
         with pytest.raises(ShortageError, match=r"^/some/file: .*\(rule LD-113\)$") as caught:
             ask(str(library))
         assert (caught.value.errno, caught.value.rule) == (number, "LD-113")
+
+
+def test_a_start_of_the_machine_that_cannot_be_read_now_is_not_unknown(monkeypatch):
+    monkeypatch.setattr(file_identity, "open", failing(errno.EMFILE), raising=False)
+    with pytest.raises(ShortageError):
+        boot_id.__wrapped__()  # which keeps its answer
+    monkeypatch.setattr(file_identity, "open", failing(errno.ENOENT), raising=False)
+    assert boot_id.__wrapped__() == ""
 
 
 def test_the_linkers_cache_that_cannot_be_read_now_is_not_empty(monkeypatch):

@@ -303,6 +303,7 @@ def test_secrets_at_any_depth_are_shown_nowhere(make_service, monkeypatch, capsy
         ("filesystems.'a b' = 'fsspec'", "filesystems.a b: expected a scheme: .*, found 'a b'"),
         ("filesystems.'' = 'fsspec'", "filesystems.: expected a scheme: .*, found ''"),
         ("filesystems.s3 = {fsspec = 's3', key = {env = 5}}", "filesystems.s3.key.env: expected"),
+        ("filesystems.s3 = {fsspec = 's3', a = {b = {env = 5}}}", "filesystems.s3.a.b.env: exp"),
         (
             "filesystems.s3 = 'fsspec'\nscheme_pins = {s3 = 'tensorflow-io'}",
             r"\['s3'\] in `filesystems` and in `scheme_pins`; keep one of each",

@@ -121,6 +121,19 @@ def test_a_forked_child_neither_ends_nor_keeps_the_turn_of_its_parent(turn):
     os.waitpid(children[0], 0)
 
 
+def test_a_forked_child_that_leaves_the_work_leaves_the_parent_its_turn(turn):
+    parent = os.getpid()
+
+    def work(*_):
+        if child := os.fork():
+            os.waitpid(child, 0)
+            assert not is_free(turn)
+
+    find_out(turn, work)
+    if os.getpid() != parent:
+        os._exit(0)
+
+
 def test_the_turn_of_a_killed_process_is_free(turn):
     reads, writes = os.pipe()
     if (child := os.fork()) == 0:

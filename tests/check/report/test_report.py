@@ -119,5 +119,7 @@ def test_checks_that_were_selected_reach_no_level():
     (shown,) = as_json(made)["plugins"]
     assert (shown["only"], shown["level_reached"]) == ([check_id], None)
     assert ET.fromstring(junit(made)).find(".//property").get("value") == check_id
+    three = plugin(_GOOD, only=("FS-150", "FS-151", "a*"))
+    assert " (FS-150, FS-151, a*); " in str(summary_line(three))
     many = plugin(_GOOD, only=("FS-150", "FS-151", "a*", "b*"))
     assert " (FS-150, FS-151, a* and 1 more); " in str(summary_line(many))
