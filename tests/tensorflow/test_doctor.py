@@ -30,7 +30,7 @@ from tests.tensorflow.bad_libraries import CASES, MARK, source
 from tests.tensorflow.conftest import linked_site
 
 pytestmark = pytest.mark.timeout(300)
-_ONE_PROCESS = pytest.mark.xdist_group("doctor in tensorflow")  # that of `trials`
+_ONE_PROCESS = pytest.mark.xdist_group("actions in tensorflow")  # that of `trials`
 
 # The outcomes of a run's sample, whose files lie beside each other.
 _SAMPLE = {
