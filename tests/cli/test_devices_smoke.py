@@ -6,6 +6,8 @@ import threading
 import pytest
 
 from modular_tf.cli import devices
+from modular_tf.cli.output import Printer
+from modular_tf.service.service import PluginService
 from tests.first_contact.conftest import build_misdeed
 from tests.fixtures.matrices import sampled
 
@@ -178,6 +180,21 @@ def test_a_plugin_that_is_named_and_has_no_devices_is_no_success(
     assert message in ended.err
     assert "nowhere.so does not exist" in ended.err
     assert "CPU:0" in ended.lines[0]
+
+
+def test_a_device_that_only_describes_itself_has_nothing_to_try(capsys):
+    class Described:
+        device_type, platform = "NPU", "SIMULATED"
+
+        def device_count(self):
+            return 1
+
+    with PluginService(bundled=False) as service:
+        service.register_device_factory(Described())
+        found, details = service.devices("NPU"), devices.Details(60.0)
+        code = devices._try_all(service, found, 60.0, Printer(json=True), details)
+    assert code == 0
+    assert '"checks": []' in capsys.readouterr().out
 
 
 def test_memory_and_streams_are_listed_where_they_are_known(mtf, fixture_device_plugin):
