@@ -15,7 +15,11 @@ from tests.fixtures.tensorflow import environment_of_tensorflow
 from tests.tensorflow import action_tables
 from tests.tensorflow.action_list import DONE
 
-pytestmark = [pytest.mark.xdist_group("actions in tensorflow"), pytest.mark.wild, pytest.mark.emulator]
+pytestmark = [
+    pytest.mark.xdist_group("actions in tensorflow"),
+    pytest.mark.wild,
+    pytest.mark.emulator,
+]
 
 # What no web server can do; the shards of a dataset are listed.
 NEEDS_LISTING = {"listing", "dataset"}

@@ -19,7 +19,11 @@ from tests.fixtures.matrices import sampled
 from tests.fixtures.process_group import running_server
 from tests.fixtures.tensorflow import environment_of_tensorflow, installed, tensorflow_folder
 
-pytestmark = [pytest.mark.xdist_group("actions in tensorflow"), pytest.mark.wild, pytest.mark.emulator]
+pytestmark = [
+    pytest.mark.xdist_group("actions in tensorflow"),
+    pytest.mark.wild,
+    pytest.mark.emulator,
+]
 
 _POSIX = Path(__file__).parents[2] / "contrib" / "posix_filesystem" / "src"
 _MAX_START_S = 180  # it imports TensorFlow
