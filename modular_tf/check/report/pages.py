@@ -65,13 +65,10 @@ def html_page(report: Report, before: Report | None = None) -> bytes:
 
 
 def badge(report: Report) -> bytes:
-    (
-        """Return a badge that says whether the plugins of a run conform, and up to which level.
+    """Return a badge that says whether the plugins of a run conform, and up to which level.
 
     Of checks that were selected it says no level.
     """
-        ""
-    )
     said = report.conformance
     words = said.value
     if len(report.plugins) > 1 and report.has_checked:
